@@ -66,11 +66,11 @@ class OpBuilder:
         self.float = dtype.is_float
         self.signed = dtype.kind == "int"
 
-    def of(self, dtype: DType, lanes: int | None = None) -> OpBuilder:
+    def with_dtype(self, dtype: DType, lanes: int | None = None) -> OpBuilder:
         """The same place for operands of another dtype."""
         return OpBuilder(self.w, dtype, self.lanes if lanes is None else lanes)
 
-    def do(self, op: str, *args: str) -> str:
+    def instruction(self, op: str, *args: str) -> str:
         """An LLVM instruction on operands of this dtype."""
         return self.w.new(f"{op} {self.type} {', '.join(args)}")
 
@@ -163,7 +163,7 @@ def _magnitude(at: OpBuilder, x: str) -> str:
     """`fabs`, on bits: without optimisation LLVM takes ten times as long for the intrinsic."""
     whole, bits = bits_of(at, x)
     most = (1 << (8 * whole.dtype.itemsize - 1)) - 1
-    return whole.cast("bitcast", whole.do("and", bits, whole.number(most)), at.dtype)
+    return whole.cast("bitcast", whole.instruction("and", bits, whole.number(most)), at.dtype)
 
 
 def _with_sign(at: OpBuilder, x: str, sign: str) -> str:
@@ -171,14 +171,14 @@ def _with_sign(at: OpBuilder, x: str, sign: str) -> str:
     whole, size = bits_of(at, x)
     _, other = bits_of(at, sign)
     most = (1 << (8 * whole.dtype.itemsize - 1)) - 1
-    size = whole.do("and", size, whole.number(most))
-    other = whole.do("and", other, whole.number(-most - 1))
-    return whole.cast("bitcast", whole.do("or", size, other), at.dtype)
+    size = whole.instruction("and", size, whole.number(most))
+    other = whole.instruction("and", other, whole.number(-most - 1))
+    return whole.cast("bitcast", whole.instruction("or", size, other), at.dtype)
 
 
 def bits_of(at: OpBuilder, x: str) -> tuple[OpBuilder, str]:
     """The bits of a float as a signed integer, and where integers of that width are written."""
-    whole = at.of(int64 if at.scalar == "double" else int32)
+    whole = at.with_dtype(int64 if at.scalar == "double" else int32)
     return whole, at.cast("bitcast", x, whole.dtype)
 
 

@@ -67,4 +67,4 @@ def leaf_value(node: Node) -> Any:
 
 def is_buffer(node: Node) -> bool:
     """Whether a node is an array that is at hand before the program runs."""
-    return node.op == "constant" and leaf_value(node) is None
+    return isinstance(node.prim, Constant) and leaf_value(node) is None

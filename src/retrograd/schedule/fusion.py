@@ -184,7 +184,7 @@ class Fusion:
             own.operand, own.spread = own.operand or not spread, own.spread or spread
         if Trait.CONTROL in node.prim.traits:
             own.forced = True
-        if isinstance(node.prim, LibCall) and (position or not node.prim.fills):
+        if isinstance(node.prim, LibCall) and (position or not node.prim.initialises_output):
             own.forced = True
         if isinstance(node.prim, RandomBits):
             # Computing a key, often from random bits itself, costs hundreds of operations.

@@ -34,7 +34,7 @@ class FusedMap:
         self._seen: set[SSAValue] = set()
         self._touched: set[Buffer] = set()
 
-    def take(self, node: Node, reads: set[Buffer], made: Mapping[Buffer, int]) -> bool:
+    def try_add(self, node: Node, reads: set[Buffer], made: Mapping[Buffer, int]) -> bool:
         """Add a node; False, and nothing is changed, where that is not possible or does not pay.
 
         `reads` are the buffers it is computed from, `made` the positions of the kernels that write

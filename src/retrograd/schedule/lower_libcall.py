@@ -20,11 +20,11 @@ def call_kernels(node: Node, stored: Mapping[Node, Buffer], new: Callable[[Node]
     assert isinstance(prim, LibCall)
     batch = node.shape[: prim.batch_rank]
     items = product(batch)
-    operands = node.inputs[1:] if prim.fills else node.inputs
+    operands = node.inputs[1:] if prim.initialises_output else node.inputs
     asides = []
     if prim.work != 0:
         asides.append(SideOutput(TensorType(float64, (items, prim.work)))(node))
-    if prim.refuses:
+    if prim.can_fail:
         asides.append(SideOutput(TensorType(int64, (items,)))(node))
     out, extra = stored[node], [new(a) for a in asides]
     body = ScalarBlock()
@@ -44,11 +44,11 @@ def call_kernels(node: Node, stored: Mapping[Node, Buffer], new: Callable[[Node]
         "work": body.size(prim.work),
         "item": body.loop(0) if loops else body.size(0),
         "cost": prim.cost,
-        "refuses": prim.refuses,
+        "can_fail": prim.can_fail,
     }
-    first = [fill(node.inputs[0])] if prim.fills else []
+    first = [fill(node.inputs[0])] if prim.initialises_output else []
     kernels = [Kernel([node], [*first, nest], [out, *extra])]
-    if prim.refuses:
+    if prim.can_fail:
         kernels.append(_check(CheckCall(prim, batch), asides[-1], extra[-1]))
     return kernels
 

@@ -16,7 +16,7 @@ from retrograd.ir import bool_, float32
 
 
 def arithmetic(floats: str, integers: str) -> Emit:
-    return lambda at, a, b: at.do(floats if at.float else integers, a, b)
+    return lambda at, a, b: at.instruction(floats if at.float else integers, a, b)
 
 
 def intrinsic(name: str) -> Emit:
@@ -28,7 +28,7 @@ def compare(floats: str, integers: str) -> Emit:
 
 
 def bits(name: str) -> Emit:
-    return lambda at, a, b: at.do(name, a, b)
+    return lambda at, a, b: at.instruction(name, a, b)
 
 
 def extreme(name: str) -> Emit:
@@ -38,7 +38,7 @@ def extreme(name: str) -> Emit:
         if at.float:
             return at.call({"max": "maximum", "min": "minimum"}[name], a, b)
         if at.dtype is bool_:
-            return at.do({"max": "or", "min": "and"}[name], a, b)
+            return at.instruction({"max": "or", "min": "and"}[name], a, b)
         return at.call(("s" if at.signed else "u") + name, a, b)
 
     return emit
@@ -49,7 +49,7 @@ def absorbing(op: str) -> Emit:
 
     def emit(at: OpBuilder, a: str, b: str) -> str:
         zero = at.compare("oeq", "eq", a, at.number(0))
-        return at.choose(zero, a, at.do(op, a, b))
+        return at.choose(zero, a, at.instruction(op, a, b))
 
     return emit
 
@@ -57,12 +57,12 @@ def absorbing(op: str) -> Emit:
 def zzmul(at: OpBuilder, a: str, b: str) -> str:
     """A product that a zero on either side absorbs."""
     zero = at.number(0)
-    product = at.choose(at.compare("oeq", "eq", b, zero), zero, at.do("fmul", a, b))
+    product = at.choose(at.compare("oeq", "eq", b, zero), zero, at.instruction("fmul", a, b))
     return at.choose(at.compare("oeq", "eq", a, zero), zero, product)
 
 
 def neg(at: OpBuilder, x: str) -> str:
-    return at.do("fneg", x) if at.float else at.do("sub", at.number(0), x)
+    return at.instruction("fneg", x) if at.float else at.instruction("sub", at.number(0), x)
 
 
 def absolute(at: OpBuilder, x: str) -> str:
@@ -102,7 +102,7 @@ STEPS = {
 def next_after(at: OpBuilder, a: str, b: str) -> str:
     step, least = STEPS[at.dtype.name]
     in_float16 = at.dtype.name == "float16"
-    at = at.of(float32) if at.dtype.is_half else at
+    at = at.with_dtype(float32) if at.dtype.is_half else at
     zero = at.number(0)
     up = at.compare("olt", "", a, b)
     grows = at.logic("xor", up, at.compare("olt", "", a, zero))
@@ -110,17 +110,19 @@ def next_after(at: OpBuilder, a: str, b: str) -> str:
     if in_float16:  # infinity is where the number after the largest would be
         size = at.call("minimum", size, at.number(2.0**16))
     whole, found = bits_of(at, size)
-    found = whole.do("add", found, whole.choose(grows, whole.number(step), whole.number(-step)))
+    found = whole.instruction(
+        "add", found, whole.choose(grows, whole.number(step), whole.number(-step))
+    )
     moved = whole.cast("bitcast", found, at.dtype)
     if in_float16:
         small = at.compare("ole", "", size, at.number(2.0**-14))
         by = at.choose(grows, at.number(least), at.number(-least))
-        moved = at.choose(small, at.do("fadd", size, by), moved)
+        moved = at.choose(small, at.instruction("fadd", size, by), moved)
     moved = at.call("copysign", moved, a)
     first = at.call("copysign", at.number(least), b)
     moved = at.choose(at.compare("oeq", "", a, zero), first, moved)
     moved = at.choose(at.compare("oeq", "", a, b), b, moved)
-    return at.choose(at.compare("uno", "", a, b), at.do("fadd", a, b), moved)
+    return at.choose(at.compare("uno", "", a, b), at.instruction("fadd", a, b), moved)
 
 
 def relu(at: OpBuilder, x: str) -> str:
@@ -129,7 +131,7 @@ def relu(at: OpBuilder, x: str) -> str:
 
 
 def reciprocal(at: OpBuilder, x: str) -> str:
-    return at.do("fdiv", at.number(1), x)
+    return at.instruction("fdiv", at.number(1), x)
 
 
 def clamp(at: OpBuilder, x: str, low: str, high: str) -> str:
@@ -151,7 +153,7 @@ def floor_div(at: OpBuilder, a: str, b: str) -> str:
 def mod(at: OpBuilder, a: str, b: str) -> str:
     if at.float:
         return _float_divmod(at, a, b)[1]
-    return at.do("sub", a, at.do("mul", _integer_floor_div(at, a, b), b))
+    return at.instruction("sub", a, at.instruction("mul", _integer_floor_div(at, a, b), b))
 
 
 def _integer_floor_div(at: OpBuilder, a: str, b: str) -> str:
@@ -159,15 +161,15 @@ def _integer_floor_div(at: OpBuilder, a: str, b: str) -> str:
     nought, one = at.number(0), at.number(1)
     zero = at.compare("", "eq", b, nought)
     if not at.signed:
-        return at.choose(zero, nought, at.do("udiv", a, at.choose(zero, one, b)))
+        return at.choose(zero, nought, at.instruction("udiv", a, at.choose(zero, one, b)))
     minus = at.compare("", "eq", b, at.number(-1))
     safe = at.choose(at.logic("or", zero, minus), one, b)
-    quotient, rest = at.do("sdiv", a, safe), at.do("srem", a, safe)
-    differ = at.compare("", "lt", at.do("xor", rest, safe), nought)
+    quotient, rest = at.instruction("sdiv", a, safe), at.instruction("srem", a, safe)
+    differ = at.compare("", "lt", at.instruction("xor", rest, safe), nought)
     inexact = at.compare("", "ne", rest, nought)
     down = at.logic("and", differ, inexact)
-    quotient = at.choose(down, at.do("sub", quotient, one), quotient)
-    quotient = at.choose(minus, at.do("sub", nought, a), quotient)
+    quotient = at.choose(down, at.instruction("sub", quotient, one), quotient)
+    quotient = at.choose(minus, at.instruction("sub", nought, a), quotient)
     return at.choose(zero, nought, quotient)
 
 
@@ -176,17 +178,17 @@ def _float_divmod(at: OpBuilder, a: str, b: str) -> tuple[str, str]:
     zero = at.number(0)
     rest = at.libm("fmod", a, b)
     by_zero = at.compare("oeq", "", b, zero)
-    quotient = at.do("fdiv", at.do("fsub", a, rest), b)
+    quotient = at.instruction("fdiv", at.instruction("fsub", a, rest), b)
     some = at.compare("une", "", rest, zero)
     negative = at.compare("olt", "", b, zero), at.compare("olt", "", rest, zero)
     differ = at.logic("and", some, at.logic("xor", *negative))
-    quotient = at.choose(differ, at.do("fsub", quotient, at.number(1)), quotient)
-    wrapped = at.choose(differ, at.do("fadd", rest, b), rest)
+    quotient = at.choose(differ, at.instruction("fsub", quotient, at.number(1)), quotient)
+    wrapped = at.choose(differ, at.instruction("fadd", rest, b), rest)
     remainder = at.choose(some, wrapped, at.call("copysign", zero, b))
     whole = at.call("floor", quotient)
-    short = at.compare("ogt", "", at.do("fsub", quotient, whole), at.number(0.5))
-    whole = at.choose(short, at.do("fadd", whole, at.number(1)), whole)
-    exact = at.do("fdiv", a, b)
+    short = at.compare("ogt", "", at.instruction("fsub", quotient, whole), at.number(0.5))
+    whole = at.choose(short, at.instruction("fadd", whole, at.number(1)), whole)
+    exact = at.instruction("fdiv", a, b)
     nothing = at.compare("oeq", "", quotient, zero)
     whole = at.choose(nothing, at.call("copysign", zero, exact), whole)
     return at.choose(by_zero, exact, whole), at.choose(by_zero, rest, remainder)
@@ -208,12 +210,12 @@ def shift(op: str) -> Emit:
         width = 8 * at.dtype.itemsize
         count = b.removeprefix(f"splat ({at.scalar} ").removesuffix(")")
         if count.isdigit() and int(count) < width:
-            return at.do(name, a, b)
+            return at.instruction(name, a, b)
         zero = at.number(0)
         inside = at.w.new(f"icmp ult {at.type} {b}, {at.number(width)}")
-        moved = at.do(name, a, at.choose(inside, b, zero))
+        moved = at.instruction(name, a, at.choose(inside, b, zero))
         keeps_sign = op == "right" and at.signed
-        rest = at.do("ashr", a, at.number(width - 1)) if keeps_sign else zero
+        rest = at.instruction("ashr", a, at.number(width - 1)) if keeps_sign else zero
         return at.choose(inside, moved, rest)
 
     return emit
@@ -257,7 +259,9 @@ ELEMENTWISE: dict[str, Emit] = {
     "min": extreme("min"),
     "select": lambda at, c, a, b: at.choose(c, a, b),
     "clamp": clamp,
-    "bitwise_not": lambda at, x: at.do("xor", x, at.number(1 if at.dtype is bool_ else -1)),
+    "bitwise_not": lambda at, x: at.instruction(
+        "xor", x, at.number(1 if at.dtype is bool_ else -1)
+    ),
     "bitwise_and": bits("and"),
     "bitwise_or": bits("or"),
     "bitwise_xor": bits("xor"),

@@ -73,7 +73,7 @@ def _sums(w: KernelEmitter, nest: LoopNest) -> None:
     value = nest.stores[0].value
 
     def one(at: OpBuilder, carried: Carried) -> tuple[Carried, str]:
-        total = at.do("fadd", carried[0], _wide(w, value))
+        total = at.instruction("fadd", carried[0], _wide(w, value))
         return [total], total
 
     def two(at: OpBuilder, carried: Carried) -> tuple[Carried, str]:
@@ -112,7 +112,7 @@ def _recurrence(w: KernelEmitter, nest: LoopNest) -> None:
 
     def one(at: OpBuilder, carried: Carried) -> tuple[Carried, str]:
         state = moved(at, _wide(w, factor), carried[0])
-        state = at.do("fadd", state, _wide(w, store.value))
+        state = at.instruction("fadd", state, _wide(w, store.value))
         return [state], state
 
     def two(at: OpBuilder, carried: Carried) -> tuple[Carried, str]:
@@ -120,8 +120,8 @@ def _recurrence(w: KernelEmitter, nest: LoopNest) -> None:
         by, zero = _wide(w, factor), types.literal(0.0, float64, w.lanes)
         state, lost = two_sum(at, moved(at, by, before), _wide(w, store.value))
         rounded = two_product(at, by, before)[1]
-        rounded = at.choose(at.do("fcmp oeq", before, zero), zero, rounded)
-        rest = at.do("fadd", moved(at, by, rest), at.do("fadd", rounded, lost))
+        rounded = at.choose(at.instruction("fcmp oeq", before, zero), zero, rounded)
+        rest = at.instruction("fadd", moved(at, by, rest), at.instruction("fadd", rounded, lost))
         return [state, rest], settled(at, state, rest)
 
     _through(w, nest, *((2, two) if _is_double(nest) else (1, one)))
@@ -134,7 +134,9 @@ def _whole_recurrence(w: KernelEmitter, nest: LoopNest) -> None:
 
     def step(carried: Carried) -> Carried:
         at = OpBuilder(w, dtype, w.lanes)
-        state = at.do("add", at.do("mul", carried[0], w.vector(factor)), w.vector(store.value))
+        state = at.instruction(
+            "add", at.instruction("mul", carried[0], w.vector(factor)), w.vector(store.value)
+        )
         w.write(state, store)
         return [state]
 
@@ -208,7 +210,7 @@ def along(w: KernelEmitter, nest: LoopNest) -> None:
         last = types.convert(w, last, a.dtype, float64)
         if count == 2:
             return [*more(double, carried[0], carried[1], last)]
-        return [double.do("fadd", carried[0], last)]
+        return [double.instruction("fadd", carried[0], last)]
 
     def row(_: Carried) -> Carried:
         go = backwards if reverse and w.lanes > 1 else emit_loop

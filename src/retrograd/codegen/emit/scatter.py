@@ -53,7 +53,7 @@ def sums(w: KernelEmitter, nest: LoopNest) -> None:
         at = OpBuilder(w, dtype, w.lanes)
         pointer = w.address(store.buffer, w.scalar(store.offset))
         before = types.load(w, pointer, dtype, w.lanes, w.mask)
-        w.write(at.do("fadd", before, w.vector(store.value)), store)
+        w.write(at.instruction("fadd", before, w.vector(store.value)), store)
         return []
 
     def each(_: Carried) -> Carried:
@@ -91,7 +91,7 @@ def _carry(w: KernelEmitter, nest: LoopNest, totals: list[Buffer], first: str) -
     places = [w.address(b, offset) for b in totals]
     before = [types.load(w, p, float64, w.lanes, w.mask) for p in places]
     if len(totals) == 1:
-        after, begin = [at.do("fadd", before[0], block)], [block]
+        after, begin = [at.instruction("fadd", before[0], block)], [block]
     else:
         after = list(more(at, before[0], before[1], block))
         begin = [block, types.literal(-0.0, float64, w.lanes)]
@@ -112,7 +112,7 @@ def settle(w: KernelEmitter, nest: LoopNest) -> None:
         block = types.convert(w, w.vector(store.value), dtype, float64, w.lanes)
         before = [w.vector(v) for v in nest.info["totals"]]
         if len(before) == 1:
-            total = at.do("fadd", before[0], block)
+            total = at.instruction("fadd", before[0], block)
         else:
             total = settled(at, *more(at, before[0], before[1], block))
         w.write(types.convert(w, total, float64, dtype, w.lanes), store)
@@ -165,7 +165,7 @@ def check(w: KernelEmitter, nest: LoopNest) -> None:
         place, zero = value, types.splat("i64", "0", w.lanes)
         if dtype.kind == "int":
             negative = w.new(f"icmp slt {at.type} {value}, {zero}")
-            place = at.choose(negative, at.do("add", value, size), value)
+            place = at.choose(negative, at.instruction("add", value, size), value)
         outside = w.new(f"icmp uge {at.type} {place}, {size}")
         if w.mask is not None:
             outside = at.logic("and", outside, w.mask)

@@ -69,7 +69,7 @@ def call(w: KernelEmitter, nest: LoopNest) -> None:
         pointers = [w.address(b, w.scalar(p)) for b, p in zip(data, info["starts"], strict=True)]
         listed = ", ".join([*(f"ptr {p}" for p in (*pointers, work)), *(f"i64 {s}" for s in sizes)])
         code = w.new(f"call i64 @{symbol}({listed})")
-        if info["refuses"]:
+        if info["can_fail"]:
             item = w.scalar(info["item"])
             high = w.new(f"shl i64 {w.new(f'add i64 {item}, 1')}, 32")
             bad = w.new(f"icmp ne i64 {code}, 0")

@@ -37,7 +37,7 @@ def special(name: str, body: Body) -> Emit:
     def emit(*xs: Term) -> Term:
         narrow = xs[0].format is SINGLE
         wide = [x.double() for x in xs] if narrow else list(xs)
-        at = xs[0].at.of(float64)
+        at = xs[0].at.with_dtype(float64)
         y = Term(at, double(at, *(x.name for x in wide)))
         return y.single() if narrow else y
 
@@ -68,7 +68,7 @@ def loop(count: int | Term, body: Callable[..., tuple[Term, ...]], *state: Term)
         return [s.name for s in body(*terms(names))]
 
     at, carried = state[0].at, [(s.at.type, s.name) for s in state]
-    times = count.name if isinstance(count, Term) else at.of(int64, 1).number(count)
+    times = count.name if isinstance(count, Term) else at.with_dtype(int64, 1).number(count)
     return terms(at.w.repeat(times, carried, step))
 
 

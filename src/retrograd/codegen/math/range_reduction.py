@@ -119,7 +119,7 @@ def _far(name: str, emit: Callable[[FunctionBuilder], str]) -> Emit:
             at.w.declare(known)
         wide = a if at.type == "double" else at.cast("fpext", a, float64)
         y = at.w.new(f"call double @math.{name}(double {wide})")
-        return y if at.type == "double" else at.of(float64).cast("fptrunc", y, float32)
+        return y if at.type == "double" else at.with_dtype(float64).cast("fptrunc", y, float32)
 
     return one_by_one(name, call)
 

@@ -52,7 +52,7 @@ class Term:
 
     def _do(self, floats: str, integers: str, a: Operand, b: Operand) -> Term:
         op = floats if self.at.float else integers
-        return Term(self.at, self.at.do(op, self._of(a), self._of(b)))
+        return Term(self.at, self.at.instruction(op, self._of(a), self._of(b)))
 
     def __add__(self, x: Operand) -> Term:
         return self._do("fadd", "add", self, x)
@@ -79,7 +79,7 @@ class Term:
         return self._do("fdiv", "sdiv", x, self)
 
     def __neg__(self) -> Term:
-        return Term(self.at, self.at.do("fneg", self.name))
+        return Term(self.at, self.at.instruction("fneg", self.name))
 
     def __abs__(self) -> Term:
         return self.intrinsic("fabs")
@@ -120,7 +120,7 @@ class Term:
     # -- comparisons, false for NaN unless it says otherwise ----------------------------------
     def _condition(self, floats: str, integers: str, x: Operand) -> Term:
         found = self.at.compare(floats, integers, self.name, self._of(x))
-        return Term(self.at.of(bool_), found)
+        return Term(self.at.with_dtype(bool_), found)
 
     def __lt__(self, x: Operand) -> Term:
         return self._condition("olt", "lt", x)
@@ -154,7 +154,7 @@ class Term:
         return DOUBLE if self.at.dtype in (float64, int64) else SINGLE
 
     def _as(self, how: str, dtype: DType) -> Term:
-        return Term(self.at.of(dtype), self.at.cast(how, self.name, dtype))
+        return Term(self.at.with_dtype(dtype), self.at.cast(how, self.name, dtype))
 
     def bits(self) -> Term:
         """The bits of floats as integers."""
@@ -240,7 +240,7 @@ def formula(f: Callable[..., Term]) -> Emit:
 
     def emit(at: OpBuilder, *args: str) -> str:
         if at.dtype.is_half:
-            at = at.of(float32)
+            at = at.with_dtype(float32)
         return f(*(Term(at, a) for a in args)).name
 
     return emit

@@ -240,7 +240,7 @@ class _Blocks:
         """The total, and what was rounded off, with one more block."""
         at, before = OpBuilder(self.w, float64), [load(self.w, p, float64) for p in places]
         if len(before) == 1:
-            return [at.do("fadd", before[0], x)]
+            return [at.instruction("fadd", before[0], x)]
         return [*more(at, before[0], before[1], x)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from retrograd.ir import Dim, Node
+from retrograd.ops.shape import Reshape
 
 
 def axis_groups(
@@ -59,6 +60,6 @@ def is_plain_reshape(node: Node) -> bool:
 
 def reshape_root(node: Node, stop: Container[Node]) -> Node:
     """What a chain of reshapes starts from."""
-    while node.op == "reshape" and node not in stop:
+    while isinstance(node.prim, Reshape) and node not in stop:
         (node,) = node.inputs
     return node

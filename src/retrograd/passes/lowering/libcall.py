@@ -27,12 +27,12 @@ class LibCall(Op):
 
     The first `batch` axes of the result and of every operand are the batch. Operands lie in memory,
     contiguous, and what is only read by this call the routine may overwrite (`owned`). With
-    `fills`, the first operand has the type of the result, and is written there before the routine
-    is called, which then works in place.
+    `initialises_output`, the first operand has the type of the result, and is written there before
+    the routine is called, which then works in place.
 
     `work` is how many 8-byte words of workspace an item takes; items that one thread does one after
     the other share theirs. `cost` is how many multiply-adds an item takes, roughly: whether threads
-    share the batch depends on it. A routine that `refuses` returns 0, or what is wrong: the run
+    share the batch depends on it. A routine that `can_fail` returns 0, or what is wrong: the run
     ends with the error that `target`, the node as the user knows it, makes of it.
     """
 
@@ -40,18 +40,27 @@ class LibCall(Op):
     traits = frozenset({Trait.READS_MANY})
 
     def __init__(
-        self, routine: str, result: TensorType, sizes: Sequence[Size], target: Node, *,
-        batch: int = 0, fills: bool = True, work: Size = 0, cost: Size = 0, refuses: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        routine: str,
+        result: TensorType,
+        sizes: Sequence[Size],
+        target: Node,
+        *,
+        batch: int = 0,
+        initialises_output: bool = True,
+        work: Size = 0,
+        cost: Size = 0,
+        can_fail: bool = False,
+    ) -> None:
         self.routine = self.remark = routine
         self.result = result
         self.sizes = tuple(sizes)
         self.target = target
         self.batch_rank = batch
-        self.fills = fills
+        self.initialises_output = initialises_output
         self.work = work
         self.cost = cost
-        self.refuses = refuses
+        self.can_fail = can_fail
 
     def infer(self, *types: TensorType) -> TensorType:
         return self.result
@@ -95,7 +104,13 @@ def by_reference(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> 
     graph = Graph(given, [end])
     sizes = [Dim(name) for name in graph.dim_names]
     call = LibCall(
-        f"{PYTHON}{graph}", node.type, sizes, node, fills=False, cost=BY_REFERENCE, refuses=True
+        f"{PYTHON}{graph}",
+        node.type,
+        sizes,
+        node,
+        initialises_output=False,
+        cost=BY_REFERENCE,
+        can_fail=True,
     )
     return call(*[in_memory(x) for x in inputs])
 

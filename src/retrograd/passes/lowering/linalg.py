@@ -87,9 +87,17 @@ class Matrices:
         return slice_axis(x, self.rank(x) - 2, start, stop)
 
     def call(
-        self, name: str, result: TensorType, sizes: Sequence[Size], x: Node, *,
-        work: Work | None = None, multiplications: Size, fills: bool = True, refuses: bool = False,
-    ) -> LibCall:  # fmt: skip
+        self,
+        name: str,
+        result: TensorType,
+        sizes: Sequence[Size],
+        x: Node,
+        *,
+        work: Work | None = None,
+        multiplications: Size,
+        initialises_output: bool = True,
+        can_fail: bool = False,
+    ) -> LibCall:
         """A routine for matrices stacked as those of x. The lengths of its workspace, which it
         cannot know itself, are more sizes."""
         cost = SLOW * multiplications * (4 if self.complex else 1) + OVERHEAD
@@ -98,7 +106,8 @@ class Matrices:
             words = work.elements * (2 if self.complex else 1) + work.words
         return LibCall(
             PAIRED + name if self.complex else name, result, sizes, self.node,
-            batch=self.rank(x) - 2, fills=fills, refuses=refuses, cost=cost, work=words,
+            batch=self.rank(x) - 2, cost=cost, work=words,
+            initialises_output=initialises_output, can_fail=can_fail,
         )  # fmt: skip
 
 
@@ -154,7 +163,7 @@ def cholesky(m: Matrices, x: Node) -> Node:
     above = m.op.attrs["upper"]
     half = m.triangle(m.transpose(m.hermitian(x)), above)
     name = "cholesky_upper" if above else "cholesky_lower"
-    return m.call(name, x.type, [n], x, multiplications=n * n * n // 6, refuses=True)(half)
+    return m.call(name, x.type, [n], x, multiplications=n * n * n // 6, can_fail=True)(half)
 
 
 @calls(TriangularSolve)
@@ -162,9 +171,13 @@ def triangular_solve(m: Matrices, a: Node, b: Node) -> Node:
     n, k = m.size(b)
     flags = "".join([str(int(m.op.attrs[s])) for s in ("upper", "transpose", "unit")])
     call = m.call(
-        f"triangular_solve_{flags}", b.type, [n, k], b, multiplications=n * n * k // 2,
-        refuses=not m.op.attrs["unit"],
-    )  # fmt: skip
+        f"triangular_solve_{flags}",
+        b.type,
+        [n, k],
+        b,
+        multiplications=n * n * k // 2,
+        can_fail=not m.op.attrs["unit"],
+    )
     return call(b, in_memory(a))
 
 
@@ -181,7 +194,7 @@ def lu(m: Matrices, x: Node) -> Node:
 def solve(m: Matrices, a: Node, f: Node, b: Node) -> Node:
     n, k = m.size(b)
     name = "solve_transposed" if m.op.attrs["transpose"] else "solve"
-    call = m.call(name, b.type, [n, k], b, multiplications=n * n * k, refuses=True)
+    call = m.call(name, b.type, [n, k], b, multiplications=n * n * k, can_fail=True)
     return call(b, in_memory(f))
 
 
@@ -190,9 +203,15 @@ def inv(m: Matrices, a: Node, f: Node) -> Node:
     n, _ = m.size(a)
     space = n * BLOCK + 1
     call = m.call(
-        "inv", a.type, [n], a, fills=False, work=Work(n * n + space, n),
-        multiplications=n * n * n, refuses=True,
-    )  # fmt: skip
+        "inv",
+        a.type,
+        [n],
+        a,
+        initialises_output=False,
+        work=Work(n * n + space, n),
+        multiplications=n * n * n,
+        can_fail=True,
+    )
     return call(in_memory(f))
 
 
@@ -201,9 +220,13 @@ def qr(m: Matrices, x: Node) -> Node:
     rows, n = m.size(x)
     room, space = m.with_room(m.transpose(x), right=n), n * BLOCK + 1
     call = m.call(
-        "qr", room.type, [rows, n, space], x, work=Work(n + space),
+        "qr",
+        room.type,
+        [rows, n, space],
+        x,
+        work=Work(n + space),
         multiplications=2 * rows * n * n,
-    )  # fmt: skip
+    )
     return call(room)
 
 
@@ -213,10 +236,14 @@ def least_factors(m: Matrices, x: Node, limit: Node) -> Node:
     room = m.with_room(m.transpose(x), right=1)
     space, reals, words = _singular_work(m, rows, n, n)
     call = m.call(
-        "least_factors", room.type, [rows, n, space, reals], x,
+        "least_factors",
+        room.type,
+        [rows, n, space, reals],
+        x,
         work=Work(2 * rows * n + n * n + n + space, n + reals + words),
-        multiplications=rows * n * n, refuses=True,
-    )  # fmt: skip
+        multiplications=rows * n * n,
+        can_fail=True,
+    )
     return call(room, in_memory(limit))
 
 
@@ -228,15 +255,19 @@ def least_squares(m: Matrices, x: Node, f: Node, b: Node) -> Node:
     f = in_memory(f)
     if not m.op.attrs["adjoint"]:
         call = m.call(
-            "least_squares", m.node.type.with_dtype(b.dtype), [rows, n, k, space], x, fills=False,
-            work=Work(n + space), multiplications=rows * n * k,
+            "least_squares", m.node.type.with_dtype(b.dtype), [rows, n, k, space], x,
+            initialises_output=False, work=Work(n + space), multiplications=rows * n * k,
         )  # fmt: skip
         return call(owned(b), f)
     room = m.with_room(b, below=rows - n)
     call = m.call(
-        "least_squares_adjoint", room.type, [rows, n, k, space], x, work=Work(n + n * k + space),
+        "least_squares_adjoint",
+        room.type,
+        [rows, n, k, space],
+        x,
+        work=Work(n + n * k + space),
         multiplications=rows * n * k,
-    )  # fmt: skip
+    )
     return call(room, f)
 
 
@@ -245,9 +276,13 @@ def complement(m: Matrices, q: Node) -> Node:
     n, k = m.size(q)
     room, space = m.with_room(m.transpose(q), below=n - k), n * BLOCK + 1
     call = m.call(
-        "complete", room.type, [n, k, space], q, work=Work(k + space),
+        "complete",
+        room.type,
+        [n, k, space],
+        q,
+        work=Work(k + space),
         multiplications=2 * n * n * k,
-    )  # fmt: skip
+    )
     return m.transpose(m.rows(call(room), k, n))
 
 
@@ -256,9 +291,14 @@ def eigh(m: Matrices, x: Node) -> Node:
     n, _ = m.size(x)
     room, (space, reals, words) = m.with_room(m.hermitian(x), above=1), _eigen_work(m, n)
     call = m.call(
-        "eigh", room.type, [n, space, reals], x, work=Work(space, n + reals + words),
-        multiplications=5 * n * n * n, refuses=True,
-    )  # fmt: skip
+        "eigh",
+        room.type,
+        [n, space, reals],
+        x,
+        work=Work(space, n + reals + words),
+        multiplications=5 * n * n * n,
+        can_fail=True,
+    )
     return call(room)
 
 
@@ -267,9 +307,15 @@ def eigvalsh(m: Matrices, x: Node) -> Node:
     n, _ = m.size(x)
     space, reals, words = _eigen_work(m, n)
     call = m.call(
-        "eigvalsh", m.node.type.with_dtype(x.dtype), [n, space, reals], x, fills=False,
-        work=Work(space, n + reals + words), multiplications=n * n * n, refuses=True,
-    )  # fmt: skip
+        "eigvalsh",
+        m.node.type.with_dtype(x.dtype),
+        [n, space, reals],
+        x,
+        initialises_output=False,
+        work=Work(space, n + reals + words),
+        multiplications=n * n * n,
+        can_fail=True,
+    )
     return call(owned(m.hermitian(x)))
 
 
@@ -287,9 +333,15 @@ def eig(m: Matrices, x: Node) -> Node:
     n, _ = m.size(x)
     space = _general_work(n)
     call = m.call(
-        "eig", m.node.type, [n, space], x, fills=False, work=Work(space, 2 * n + n * n),
-        multiplications=25 * n * n * n, refuses=True,
-    )  # fmt: skip
+        "eig",
+        m.node.type,
+        [n, space],
+        x,
+        initialises_output=False,
+        work=Work(space, 2 * n + n * n),
+        multiplications=25 * n * n * n,
+        can_fail=True,
+    )
     return call(owned(m.transpose(x)))
 
 
@@ -298,9 +350,15 @@ def eigvals(m: Matrices, x: Node) -> Node:
     n, _ = m.size(x)
     space = _general_work(n)
     call = m.call(
-        "eigvals", m.node.type, [n, space], x, fills=False, work=Work(space, 2 * n),
-        multiplications=10 * n * n * n, refuses=True,
-    )  # fmt: skip
+        "eigvals",
+        m.node.type,
+        [n, space],
+        x,
+        initialises_output=False,
+        work=Work(space, 2 * n),
+        multiplications=10 * n * n * n,
+        can_fail=True,
+    )
     return call(owned(m.transpose(x)))
 
 
@@ -315,10 +373,15 @@ def svd(m: Matrices, x: Node) -> Node:
     k = m.size(m.node)[1]
     space, reals, words = _singular_work(m, rows, n, k)
     call = m.call(
-        "svd", m.node.type.with_dtype(x.dtype), [rows, n, k, space, reals], x, fills=False,
-        work=Work(rows * k + space, k + reals + words), multiplications=10 * rows * n * k,
-        refuses=True,
-    )  # fmt: skip
+        "svd",
+        m.node.type.with_dtype(x.dtype),
+        [rows, n, k, space, reals],
+        x,
+        initialises_output=False,
+        work=Work(rows * k + space, k + reals + words),
+        multiplications=10 * rows * n * k,
+        can_fail=True,
+    )
     return call(owned(m.transpose(x)))
 
 
@@ -328,9 +391,15 @@ def svdvals(m: Matrices, x: Node) -> Node:
     k = m.node.shape[-1]
     space, reals, words = _singular_work(m, rows, n, k)
     call = m.call(
-        "svdvals", m.node.type.with_dtype(x.dtype), [rows, n, k, space, reals], x, fills=False,
-        work=Work(space, reals + words), multiplications=2 * rows * n * k, refuses=True,
-    )  # fmt: skip
+        "svdvals",
+        m.node.type.with_dtype(x.dtype),
+        [rows, n, k, space, reals],
+        x,
+        initialises_output=False,
+        work=Work(space, reals + words),
+        multiplications=2 * rows * n * k,
+        can_fail=True,
+    )
     return call(owned(m.transpose(x)))
 
 
@@ -363,9 +432,14 @@ def cofactor_slope(m: Matrices, x: Node, t: Node) -> Node:
     sizes, work = _decomposition(m, x)
     n = sizes[0]
     call = m.call(
-        "cofactor_slope", x.type, sizes, x, fills=False, work=work,
+        "cofactor_slope",
+        x.type,
+        sizes,
+        x,
+        initialises_output=False,
+        work=work,
         multiplications=30 * n * n * n,
-    )  # fmt: skip
+    )
     return call(owned(x), in_memory(t))
 
 
@@ -386,7 +460,14 @@ def ordered_nodes(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) ->
     (edges,), n = inputs, node.attrs["nodes"]
     e = edges.shape[-1]
     call = LibCall(
-        ORDER, node.type, [n, e], node, batch=edges.type.rank - 2, fills=False, work=n,
-        cost=EACH * (n + e), refuses=True,
-    )  # fmt: skip
+        ORDER,
+        node.type,
+        [n, e],
+        node,
+        batch=edges.type.rank - 2,
+        initialises_output=False,
+        work=n,
+        cost=EACH * (n + e),
+        can_fail=True,
+    )
     return call(in_memory(edges))

@@ -107,14 +107,14 @@ class PlanBuilder:
             near = groups.setdefault(node.shape, []) if is_map(node) else []
             reads = buffers_read(node, self.buffers) if is_map(node) else set()
             options = [g for g in reversed(near) if not late or g.position == len(lowered) - 1]
-            home = next((g for g in options if g.take(node, reads, made)), None)
+            home = next((g for g in options if g.try_add(node, reads, made)), None)
             if home is not None:
                 made[buffer] = home.position
                 continue
             made[buffer] = len(lowered)
             if is_map(node):
                 home = FusedMap(node.shape, self.buffers, len(lowered))
-                home.take(node, reads, made)
+                home.try_add(node, reads, made)
                 groups[node.shape] = [*near[1 - GROUPS :], home]
                 lowered.append(home)
             elif isinstance(node.prim, LibCall):

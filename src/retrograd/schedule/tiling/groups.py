@@ -166,7 +166,7 @@ def make_bands(kernels: Sequence[Kernel], window: int = WINDOW) -> list[TileGrou
     while left:
         first = left.pop(0)
         inside = Inside(rows, family, LEAST_ROWS, ROW)
-        if id(first) in deep and inside.take(first, set()):
+        if id(first) in deep and inside.try_join(first, set()):
             band, left = _grow(inside, first, left, window)
         else:
             outermost = Outermost(first, rows, deep, LEAST_ROWS)
@@ -186,7 +186,7 @@ def _deep(
         count = rows[id(first)].count
         large = any(is_large(b, count, ROW) for b in (*first.outs, *first.reads))
         inside = Inside(rows, family, LEAST_ROWS, ROW)
-        if id(first) in found or not large or not inside.take(first, set()):
+        if id(first) in found or not large or not inside.try_join(first, set()):
             continue
         others = [k for k in kernels[at + 1 :] if id(k) not in found]
         band, _ = _grow(inside, first, others, window)
@@ -224,13 +224,13 @@ def _join(joint: RowPartition, band: TileGroup, left: list[Kernel], window: int)
         )
         # Joining pays where it continues what the band wrote or read.
         related = not written.isdisjoint(kernel.reads) or not read.isdisjoint(kernel.reads)
-        related = related or joint.akin(kernel)
+        related = related or joint.should_join(kernel)
         fresh = written.isdisjoint(kernel.outs) and read.isdisjoint(kernel.outs)
         whole = {b for k in joint.summing for b in k.outs}  # once all rows are added
         fresh = fresh and whole.isdisjoint(kernel.reads)
         if kernel.again:  # what is computed again is for another band than the first time
             fresh = fresh and not any(n in k.nodes for k in band.kernels for n in kernel.nodes)
-        if free and related and fresh and _fits(band, kernel) and joint.take(kernel, written):
+        if free and related and fresh and _fits(band, kernel) and joint.try_join(kernel, written):
             band.kernels.append(kernel)
             written.update(kernel.outs)
             read.update(kernel.reads)

@@ -20,12 +20,12 @@ class RowPartition(Protocol):
     within: int
     summing: list[Kernel]
 
-    def take(self, kernel: Kernel, written: set[Buffer]) -> bool:
+    def try_join(self, kernel: Kernel, written: set[Buffer]) -> bool:
         """Let a kernel join, if it goes by the same rows; `written` are the buffers that those
         before it write."""
         ...
 
-    def akin(self, kernel: Kernel) -> bool:
+    def should_join(self, kernel: Kernel) -> bool:
         """Whether a kernel should join even if it reads nothing that the others touch."""
         ...
 
@@ -43,7 +43,7 @@ class Outermost:
         self._others = others
         self._least = least
 
-    def take(self, kernel: Kernel, written: set[Buffer]) -> bool:
+    def try_join(self, kernel: Kernel, written: set[Buffer]) -> bool:
         own = self._all[id(kernel)]
         count = common(self.rows, own.count) if own.count != 0 else 0
         if id(kernel) in self._others or not enough(count, self._least):
@@ -53,7 +53,7 @@ class Outermost:
         self.rows = count
         return True
 
-    def akin(self, kernel: Kernel) -> bool:
+    def should_join(self, kernel: Kernel) -> bool:
         return False
 
 
@@ -73,12 +73,12 @@ class Inside:
         self._kernels: list[Kernel] = []
         self._family = family
 
-    def akin(self, kernel: Kernel) -> bool:
+    def should_join(self, kernel: Kernel) -> bool:
         return id(kernel) in self._family and self._family[id(kernel)] == self._family.get(
             id(self._kernels[0])
         )
 
-    def take(self, kernel: Kernel, written: set[Buffer]) -> bool:
+    def try_join(self, kernel: Kernel, written: set[Buffer]) -> bool:
         own, sums = self._all[id(kernel)], Sums(kernel)
         # What reads large buffers by the terms of its sums, rather than by its results, adds up.
         far = {b for b in kernel.reads if is_large(b, own.count, self._most)}
