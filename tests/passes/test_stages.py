@@ -3,6 +3,9 @@ meaning."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,7 +50,7 @@ def test_stages_before_lowering_have_the_meaning_of_the_graph(seed):
             assert same_values(a, b), stage.name
 
 
-PROGRAMS = {
+PROGRAMS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "conv": (
         lambda x, w: rg.nn.functional.max_pool2d(rg.relu(rg.nn.functional.conv2d(x, w)), 2).sum(),
         [(2, 3, 9, 9), (4, 3, 3, 3)],

@@ -37,6 +37,7 @@ from retrograd.ops.scan import CumSum
 from retrograd.passes.lowering import legalize
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.passes.lowering.libcall import PYTHON, LibCall, by_reference
+from retrograd.passes.lowering.rules import RULES
 from retrograd.passes.pipeline import lowered
 from retrograd.passes.rewrite import RuleSet
 from retrograd.runtime.disk_cache import VARIABLE
@@ -267,7 +268,7 @@ def python(monkeypatch):
     """Some ops computed by Python."""
 
     rules = dict.fromkeys(("exp", "cumsum", "cholesky"), by_reference)
-    monkeypatch.setattr(legalize, "LOWER", RuleSet.lowering("lower", legalize.RULES, rules))
+    monkeypatch.setattr(legalize, "LOWER", RuleSet.lowering("lower", RULES, rules))
     monkeypatch.setenv(VARIABLE, "off")
 
 
