@@ -1,9 +1,9 @@
-"""`@function`: how a function on nodes becomes a function on tensors.
+"""`@op_function`: how a function on nodes becomes a function on tensors.
 
-The library is written once, on nodes: no arrays, no modes. Called by a user, a `@function` looks up
-what it made of such arguments before (`call_cache.py`); where that cannot be, it turns tensors,
-arrays and nested lists into nodes, notes the user's source line, and wraps the resulting nodes.
-Called by another library function, with nodes, it passes straight through.
+The library is written once, on nodes: no arrays, no modes. Called by a user, an `@op_function`
+looks up what it made of such arguments before (`call_cache.py`); where that cannot be, it turns
+tensors, arrays and nested lists into nodes, notes the user's source line, and wraps the resulting
+nodes. Called by another library function, with nodes, it passes straight through.
 """
 
 from __future__ import annotations
