@@ -88,7 +88,8 @@ def test_wrong_descriptions_are_refused(wrong):
 @pytest.mark.slow
 @needs_c
 def test_tests_of_calls_pass_without_a_compiler():
-    files = ("frontend/test_jit_calls", "frontend/test_jit_donation", "backends/test_donation")
+    jit = [f"transforms/jit/test_{name}" for name in ("fast_call", "donation")]
+    files = [*jit, "schedule/memory/test_aliasing"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--recorder", "python", "-p", "no:cacheprovider",
          "-p", "no:xdist", *[f"tests/{f}.py" for f in files]],
