@@ -143,7 +143,7 @@ def _refuse(handle: Any) -> None:
 def _count_alone() -> int:
     """The reference count that `alive` sees of a handle that only the page holds."""
     made = [object()]
-    return [getrefcount(h) for h in made if getrefcount(h)][0]  # noqa: RUF015 - as `alive` does
+    return [getrefcount(h) for h in made if getrefcount(h)][0]  # noqa: RUF015 - as `live_handles` does
 
 
 ALONE = _count_alone()
