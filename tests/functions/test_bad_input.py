@@ -57,6 +57,8 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: v3 + None, rg.DTypeError, "NoneType"),
     (lambda: "a" * v3, rg.DTypeError, "str"),
     (lambda: rg.astype(v3 + 1j, rg.float32), rg.DTypeError, "imaginary"),
+    (lambda: rg.clip(v3 + 1j, 0, 1), rg.DTypeError, "complex"),
+    (lambda: rg.nn.functional.rrelu(v3, 0.5, 0.1), rg.OptionError, "in order"),
     (lambda: v3 + {"a": 1}, rg.DTypeError, "dict"),
     (lambda: v3 * [[1, 2], [3]], rg.ShapeError, "ragged"),
     (lambda: v3 * 10**400, rg.DTypeError, "does not fit into float32"),

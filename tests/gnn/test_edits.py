@@ -125,6 +125,11 @@ def test_choices() -> None:
     np.testing.assert_allclose(np.bincount(drawn) / 20000, expected, atol=0.015)
 
 
+def test_a_choice_that_is_not_among_the_scores_has_no_probability() -> None:
+    logp = gnn.log_probability(rg.tensor([0.0, 0.0]), rg.tensor([1, 2, -1]))
+    np.testing.assert_allclose(logp.numpy(), [-np.log(2), -np.inf, -np.inf], rtol=1e-6)
+
+
 def test_the_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
     scores = np.array([0.3, -1.0, 0.9])
     reward = np.array([1.0, 5.0, 2.0])

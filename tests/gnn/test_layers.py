@@ -190,6 +190,8 @@ def test_readout_is_that_of_each_graph(aggregate: str) -> None:
     g = gnn.batch([gnn.Graph(n, []) for n in sizes])
     x = rng.normal(size=(8, 2))
     y = gnn.readout(x, g, aggregate).numpy()
+    with pytest.raises(rg.ShapeError, match="one row each"):
+        gnn.rows_of(g, x[1:])
     for k, rows in enumerate(gnn.rows_of(g, x)):
         alone = gnn.readout(rows, gnn.Graph(len(rows), []), aggregate).numpy()[0]
         assert y[k].tobytes() == alone.tobytes()

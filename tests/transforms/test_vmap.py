@@ -145,3 +145,30 @@ def test_a_value_that_outlives_its_samples_says_so():
         (kept[0] + 1).numpy()
     with pytest.raises(rg.TraceError, match="finished with"):
         rg.jit(lambda x: x + kept[0])(1.0)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda v: rg.scan(lambda c, y: (c * y, c), v, rg.tensor([2.0, 3.0]))[0],
+        lambda v: rg.while_loop(lambda c: c < 10.0, lambda c: c * 2.0, v),
+        lambda v: rg.cond(v > 1.5, lambda a: a * 2.0, lambda a: a * 3.0, v),
+        rg.grad(lambda v: v**3),
+        lambda v: rg.jvp(lambda u: u**3, (v,), (1.0,))[1],
+        lambda v: rg.vmap(lambda u: rg.cumsum(rg.stack([u, v])).sum())(rg.stack([v, v])).sum(),
+    ],
+    ids=["scan", "while_loop", "cond", "grad", "jvp", "vmap"],
+)
+def test_backward_goes_through_loops_choices_and_transforms_of_samples(f):
+    x = np.array([1.0, 2.0])
+    w = rg.tensor(x, requires_grad=True)
+    rg.vmap(f)(w).sum().backward()
+    expected = [rg.grad(f)(rg.tensor(v)).item() for v in x]
+    np.testing.assert_allclose(w.grad.numpy(), expected)
+    with rg.no_grad():
+        assert not rg.vmap(f)(w).requires_grad
+
+
+def test_results_of_samples_without_gradients_require_none():
+    w = rg.tensor([1.0, 2.0], requires_grad=True)
+    assert not rg.vmap(lambda v, u: u * 2.0)(w, rg.tensor([1.0, 2.0])).requires_grad

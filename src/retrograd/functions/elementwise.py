@@ -461,7 +461,7 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     The gradient with respect to x is 0 at the limits and beyond.
 
     Elementwise: the shapes broadcast, or it is a `ShapeError`. `DTypeError` for
-    booleans, and for floating limits of integers.
+    booleans and complex numbers, and for floating limits of integers.
 
     >>> import retrograd as rg
     >>> rg.clip([-2.0, 0.5, 2.0], -1.0, 1.0).tolist()
@@ -472,6 +472,8 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     x = as_node(x)
     if x.dtype is bool_:
         raise DTypeError("booleans have no range to clip to; cast them to a number")
+    if x.dtype.is_complex:
+        raise DTypeError("complex numbers have no order to clip by; clip their real or abs instead")
     if x.dtype.is_integer:
         for bound in (min, max):
             if isinstance(bound, float):

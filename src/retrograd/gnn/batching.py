@@ -125,7 +125,8 @@ def _taken(held: Any, rows: Any) -> Any:
 def rows_of(graph: Graph, x: Any) -> list[Any]:
     """An array with one row for each node, as one array for each graph of a batch.
 
-    `[N, ...]` to `[N_i, ...]` for each graph. `TraceError` for a batch that is being traced.
+    `[N, ...]` to `[N_i, ...]` for each graph. `ShapeError` for another number of rows, `TraceError`
+    for a batch that is being traced.
 
     >>> import retrograd as rg
     >>> from retrograd import gnn
@@ -133,5 +134,10 @@ def rows_of(graph: Graph, x: Any) -> list[Any]:
     >>> [x.tolist() for x in gnn.rows_of(g, rg.tensor([1.0, 2.0, 3.0]))]
     [[1.0], [2.0, 3.0]]
     """
+    if x.shape[:1] != (graph.num_nodes,):
+        raise ShapeError(
+            f"rows_of: {graph.num_nodes} nodes have one row each, but the array has the shape "
+            f"{x.shape}"
+        )
     starts = [*graph.graph_start.value().tolist(), graph.num_nodes]
     return [x[a:b] for a, b in pairwise(starts)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from retrograd.errors import OptionError, ShapeError
@@ -73,15 +74,17 @@ def hard_choice(
 def log_probability(scores: Any, choice: Any, temperature: float = 1.0) -> Any:
     """The logarithm of the probability of choices `[...]` of integers, by scores `[..., choices]`.
 
-    `OptionError` for a temperature that is not positive, `ShapeError` for scores without axes.
+    `OptionError` for a temperature that is not positive, `ShapeError` for scores without axes
+    and shapes that do not broadcast. A choice that is not among them has the probability 0.
 
     >>> from retrograd import gnn
     >>> gnn.log_probability([0.0, 0.0], 1).item()
     -0.6931471824645996
     """
     logp = log_softmax(_scores(scores, temperature), axis=-1)
-    mask = one_hot(as_tensor(choice), logp.shape[-1])
-    return el.where(el.astype(mask, "bool"), logp, 0.0).sum(axis=-1)
+    mask = el.astype(one_hot(as_tensor(choice), logp.shape[-1]), "bool")
+    found = el.where(mask, logp, 0.0).sum(axis=-1)
+    return el.where(mask.any(axis=-1), found, -math.inf)
 
 
 def sample_choice(scores: Any, generator: Generator, temperature: float = 1.0) -> Any:

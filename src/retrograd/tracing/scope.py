@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -139,8 +139,13 @@ def derivatives() -> int:
 def differentiating(nodes: Sequence[Node]) -> Iterator[None]:
     """Record gradients inside the block, with respect to these nodes too."""
     _COUNT.derivatives = derivatives() + 1
-    with restored(), Setting(_ACTIVE, active().union(map(wide, nodes))), recording_grad():
+    with restored(), wanting(map(wide, nodes)), recording_grad():
         yield
+
+
+def wanting(nodes: Iterable[Node]) -> Setting:
+    """Inside the block, what is computed from these nodes requires a gradient."""
+    return Setting(_ACTIVE, active().union(nodes))
 
 
 def is_differentiating() -> bool:

@@ -18,7 +18,7 @@ from retrograd.ir import Dim, Node
 from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand
 from retrograd.tracing.arguments import argument_names
-from retrograd.tracing.scope import need_function, to_node
+from retrograd.tracing.scope import need_function, to_node, wanting
 
 
 def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
@@ -54,6 +54,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         leaves, structure = pytree.flatten(args)
         spread = [a for axis, arg in zip(axes, args, strict=True) for a in _spread(axis, arg)]
         samples: dict[Node, Node] = {}
+        tracked = []
         inner = []
         for i, (x, axis) in enumerate(zip(leaves, spread, strict=True)):
             if axis is None:
@@ -71,9 +72,12 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
             sample = input_node(stack.type.with_shape(stack.shape[1:]))
             samples[sample] = stack
             inner.append(Tensor(sample, isinstance(x, LazyTensor) and x._requires_grad))
+            if inner[-1].requires_grad:
+                tracked.append(sample)
         size = _size(f, args, spread, list(samples.values()))
         try:
-            out = f(*pytree.unflatten(structure, inner), **kwargs)
+            with wanting(tracked):
+                out = f(*pytree.unflatten(structure, inner), **kwargs)
         finally:
             LEAKED.update(samples)
         return _collected(out, out_axes, samples, size)

@@ -153,3 +153,11 @@ def test_draws_of_a_named_number():
         for a, b in zip(named(x), f(x), strict=True):
             np.testing.assert_array_equal(a.numpy(), b.numpy())
     assert named.cache_stats()["compilations"] == 1
+
+
+def test_uniform_takes_arrays_as_limits():
+    low, high = np.array([0.0, 10.0]), np.array([1.0, 20.0])
+    drawn = rg.random.Generator(0).uniform((500, 2), low, high).numpy()
+    assert (drawn >= low).all()
+    assert (drawn < high).all()
+    assert drawn[:, 1].max() > 15

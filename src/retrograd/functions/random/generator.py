@@ -311,8 +311,8 @@ def _floating(dtype: Any) -> Any:
 
 
 def _are(a: Any, at: float, b: Any, by: float) -> bool:
-    """Whether two parameters are these numbers; tensors are not, whatever their values."""
-    return not isinstance(a, Tensor) and not isinstance(b, Tensor) and (a, b) == (at, by)
+    """Whether two parameters are these numbers; tensors and arrays are not, whatever they hold."""
+    return isinstance(a, int | float) and isinstance(b, int | float) and (a, b) == (at, by)
 
 
 def _below(key: Node, n: int | Dim, shape: Any) -> Node:

@@ -108,13 +108,16 @@ def rrelu(
     """`leaky_relu` with a slope for each element, uniform between `lower` and `upper`, in training,
     and their mean elsewhere.
 
-    Elementwise: the shape is that of the input. `DTypeError` for what is no array of numbers.
+    Elementwise: the shape is that of the input. `DTypeError` for what is no array of numbers,
+    `OptionError` for slopes that do not ascend.
 
     >>> import retrograd as rg
     >>> rg.nn.functional.rrelu(rg.tensor([-24.0, 2.0])).tolist()
     [-5.5, 2.0]
     """
     x = floating(input)
+    if not lower <= upper:
+        raise OptionError(f"rrelu: the slopes are from lower={lower} to upper={upper}, in order")
     if not training:
         return rg.leaky_relu(x, (lower + upper) / 2)
     source = generator or init.default_generator()
