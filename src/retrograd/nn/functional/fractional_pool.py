@@ -1,4 +1,4 @@
-"""Max pooling of windows at random places, convolution with time first, a loss with its layer."""
+"""Fractional max pooling; `conv_tbc`; `linear_cross_entropy`."""
 
 from __future__ import annotations
 

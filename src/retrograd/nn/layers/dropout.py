@@ -1,4 +1,4 @@
-"""Noise that regularises."""
+"""Dropout layers: noise that regularises."""
 
 from __future__ import annotations
 

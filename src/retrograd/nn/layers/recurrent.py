@@ -1,4 +1,7 @@
-"""Recurrent layers, with PyTorch's names, arguments, shapes and parameters."""
+"""Recurrent layers, with PyTorch's names, arguments, shapes and parameters.
+
+Steps of a known length are unrolled into the graph; of a named length they are one `scan`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One of two graphs."""
+"""The op `cond`: one of two graphs runs, chosen by a boolean."""
 
 from __future__ import annotations
 
