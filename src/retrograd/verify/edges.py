@@ -110,14 +110,18 @@ def _elements(y: Node) -> list[Node]:
 
 
 def _one_sided(graph: Graph, arrays: Sequence[Array], i: int, t: Array) -> float | None:
-    """The derivative along `t` from one side, or None where quotients do not settle."""
+    """The derivative along `t` from one side, or None where quotients do not settle, or the
+    function is refused."""
 
     def quotient(h: float) -> float:
         at = [_value(graph, arrays, i, k * h * t) for k in (0, 1, 2)]
         return float((-3 * at[0] + 4 * at[1] - at[2]) / (2 * h))
 
-    with np.errstate(all="ignore"):
-        far, near = (quotient(h) for h in STEPS)
+    try:
+        with np.errstate(all="ignore"):
+            far, near = (quotient(h) for h in STEPS)
+    except np.linalg.LinAlgError:
+        return None
     if not abs(far - near) <= SETTLED * max(1.0, abs(near)):
         return None
     return near
