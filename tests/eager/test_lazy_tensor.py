@@ -10,6 +10,7 @@ import pytest
 import retrograd as rg
 from retrograd.eager import lazy_tensor
 from retrograd.eager.lazy_tensor import State
+from tests.eager.looking import leaf, looking
 from tests.functions.programs import random_program
 
 
@@ -54,71 +55,6 @@ def test_looking_along_the_way_changes_nothing(seed):
         for probability in (0.3, 1.0):
             for a, b in zip(gradients(seed, probability), expected, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
-
-
-looking = pytest.mark.parametrize("look", [False, True], ids=["unseen", "seen"])
-
-
-def leaf() -> rg.Tensor:
-    return rg.tensor([1.0, 2.0], requires_grad=True)
-
-
-@looking
-def test_a_second_backward_is_an_error_unless_the_first_retains_the_graph(look):
-    x = leaf()
-    loss = (x * x).sum()
-    loss.backward(retain_graph=True)
-    if look:
-        loss.item()
-    loss.backward()
-    if look:
-        loss.item()
-    assert x.grad.tolist() == [4, 8]
-    with pytest.raises(
-        rg.GradientError, match=r"second time.*retain_graph.*reduce_sum|second time"
-    ):
-        loss.backward()
-    assert x.grad.tolist() == [4, 8]
-
-
-@looking
-def test_nothing_goes_through_a_loss_again(look):
-    x = leaf()
-    loss = (x * x).sum()
-    loss.backward()
-    if look:
-        loss.item()
-    assert not loss.requires_grad
-    with pytest.raises(rg.GradientError, match=r"second time.*test_lazy_tensor\.py"):
-        ((x * 2).sum() + loss).backward()
-    ((x * 2).sum() + loss.detach()).backward()
-    assert x.grad.tolist() == [4, 6]
-
-
-@looking
-def test_two_losses_share_a_trunk(look):
-    x = leaf()
-    h = x * x
-    one, two = h.sum(), (h * h).sum()
-    one.backward()
-    if look:
-        one.item(), x.grad.numpy(), h.numpy()
-    two.backward()
-    assert x.grad.tolist() == [2 + 4, 4 + 32]
-
-
-@looking
-def test_a_gradient_is_a_constant_in_further_computations(look):
-    x = leaf()
-    (x**3).sum().backward()
-    g = x.grad
-    if look:
-        g.numpy()
-    assert not g.requires_grad
-    (g * x).sum().backward()  # the derivative of g is not part of it
-    assert x.grad.tolist() == [3 + 3, 12 + 12]
-    with pytest.raises(rg.GradientError, match="requires a gradient"):
-        g.sum().backward()
 
 
 @looking
@@ -227,41 +163,6 @@ def test_an_array_used_as_an_operand_may_be_changed_afterwards(look):
     assert loss.item() == 3 + 4 + 3
     assert x.grad.tolist() == [2, 2]
     assert (g.tolist(), back.tolist(), m.tolist()) == ([2, 2], [2, 2], [2, 2])
-
-
-def test_asarray_shares_memory_and_says_so():
-    a = np.ones(2, np.float32)
-    shared, copied = rg.asarray(a), rg.tensor(a)
-    later = shared * 2
-    a[:] = 5
-    assert (shared.tolist(), copied.tolist(), later.tolist()) == ([5, 5], [1, 1], [2, 2])
-
-
-def test_backward_inside_of_a_trace_does_not_leak():
-    w = leaf()
-
-    def step(x):
-        loss = (x * w).sum()
-        loss.backward()
-        return loss
-
-    for transform in (rg.jit, rg.vmap):
-        with pytest.raises(rg.TraceError, match=r"rg\.grad"):
-            transform(step)(rg.ones((2, 2)))
-    assert w.grad is None
-
-
-def test_setting_a_gradient():
-    x = leaf()
-    x.grad = rg.ones(2)
-    (x * 3).sum().backward()
-    assert x.grad.tolist() == [4, 4]
-    with pytest.raises(rg.DTypeError, match="ndarray"):
-        x.grad = np.ones(2)  # type: ignore[assignment]
-    with pytest.raises(rg.ShapeError, match=r"f32\[3\]"):
-        x.grad = rg.ones(3)
-    x.grad = None
-    assert x.grad is None
 
 
 def test_values_are_computed_by_the_backend_of_the_look():

@@ -101,30 +101,6 @@ def test_long_recordings():
     assert w.grad.tolist() == [1, 1, 1]
 
 
-def test_leaves_that_share_memory_get_gradients():
-    data = np.ones(3, np.float32)
-    x = rg.asarray(data).requires_grad_()
-    loss = (x * x).sum()
-    data[0] = 7
-    ((x * x).sum() + loss).backward()  # what it was and what it is are the same leaf
-    assert x.grad.tolist() == [16, 4, 4]
-    x.grad = None
-    with rg.debug():  # on nodes
-        ((x * x).sum() + x.sum()).backward()
-    assert x.grad.tolist() == [15, 3, 3]  # type: ignore[attr-defined]
-
-
-def test_leaves_that_were_replaced():
-    data = np.ones(3, np.float32)
-    x = rg.asarray(data).requires_grad_()
-    loss = (x * x).sum()
-    data[0] = 7
-    x.sum().backward()
-    rg.optim.SGD([x], lr=1.0).step()
-    with pytest.raises(rg.GradientError, match="optimizer"):
-        loss.backward()
-
-
 def test_constants_and_buffers_are_the_same_memory():
     data, x, _ = made()
     z = x.detach()

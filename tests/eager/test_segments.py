@@ -1,11 +1,9 @@
 """Long recordings are cut into segments, and nobody can tell but by time and memory."""
 
 import gc
-import itertools
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,49 +14,13 @@ import retrograd as rg
 from retrograd import nn, optim
 from retrograd.eager import (
     grad_fn,
-    segment_backward,
     segments,
     trace_buffer,
 )
-from retrograd.eager.trace_cache import SITES
+from tests.eager.cutting import cut_after, never, same
 from tests.functions.programs import random_program
 
 CUTS = (1, 2, 3, 5, 8)
-
-
-@contextmanager
-def cut_after(n: int) -> Iterator[list[int]]:
-    """Cut recordings after so many operations; the lengths of those that were cut."""
-    found: list[int] = []
-    real = segments.split
-
-    def watched(p: trace_buffer.TraceBuffer, operands: Any) -> bool:
-        found.append(p.made())
-        return real(p, operands)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trace_buffer, "FULL", n)
-        patch.setattr(segments, "LONGEST", n)
-        patch.setattr(segments, "split", watched)
-        SITES.clear()
-        trace_buffer.CURRENT.page.close()
-        yield found
-    SITES.clear()
-
-
-def never() -> Any:
-    """All in one program."""
-    return cut_after(10**6)
-
-
-def same(a: Any, b: Any) -> None:
-    """Equal to the bit."""
-    assert len(a) == len(b)
-    for x, y in zip(a, b, strict=True):
-        assert (x is None) == (y is None)
-        if x is not None:
-            assert (x.dtype, x.shape) == (y.dtype, y.shape)
-            assert x.tobytes() == y.tobytes()
 
 
 def losses(seed: int, dtype: Any, look: float = 0.0) -> list[Any]:
@@ -439,65 +401,6 @@ class TestRules:
         y.sum().backward()
         assert x.grad is not None
         np.testing.assert_allclose(x.grad.numpy(), FACTOR, rtol=1e-5)
-
-
-def test_a_history_of_very_many_segments():
-    """Nothing goes through it by recursion, neither the gradient, nor nodes, nor letting go."""
-    with cut_after(2):
-        x = rg.tensor(1.0, requires_grad=True)
-        y = x
-        for _ in range(6000):
-            y = y * 1.0001
-        z = y * 1.5
-        z.backward()
-        assert x.grad is not None
-        assert x.grad.item() == pytest.approx(1.5 * 1.0001**6000, rel=1e-3)
-        del z
-        y.backward()
-        del y
-        y = x
-        for _ in range(6000):
-            y = y * 1.0001
-        assert sum(1 for _ in itertools.islice(_nodes(y.node), 20000)) > 12000
-        del y
-
-
-def _nodes(node: Any) -> Iterator[Any]:
-    todo, seen = [node], {node}
-    for n in todo:
-        yield n
-        for x in n.inputs:
-            if x not in seen:
-                seen.add(x)
-                todo.append(x)
-
-
-def test_a_wrong_order_of_additions_is_noticed(monkeypatch):
-    """That bits are compared is worth something only if a wrong order shows."""
-    real = segment_backward.backward_segment
-
-    def wrong(segment: Any, leaves: Any, ends: Any, found: dict[Any, Any]) -> None:
-        before = {x: found.pop(x) for x in list(found) if x in ends}
-        real(segment, leaves, ends, found)
-        for x, g in before.items():
-            found[x] = found[x] + g if x in found else g
-
-    def run() -> list[Any]:
-        x = rg.tensor([0.1, 0.7, 0.3], requires_grad=True)
-        y = x
-        for k in range(30):
-            y = rg.sin(y * x + 0.1 * k) / (x + (1.3 + 0.01 * k))  # written once
-        (y * x).sum().backward()
-        assert x.grad is not None
-        return [x.grad.numpy()]
-
-    with never():
-        expected = run()
-    with cut_after(3):
-        same(run(), expected)
-    monkeypatch.setattr(segment_backward, "backward_segment", wrong)
-    with cut_after(3), pytest.raises(AssertionError):
-        same(run(), expected)
 
 
 def test_a_fan_of_different_numbers_is_converted_at_once():

@@ -19,9 +19,7 @@ from retrograd.eager import (
     trace_cache,
 )
 from retrograd.eager.trace_cache import SITES
-from tests.functions.programs import random_program
-
-X = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
+from tests.eager.recorded import X, Z, parameter
 
 
 @pytest.fixture
@@ -36,10 +34,6 @@ def dissolved(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(lazy_tensor, "materialized_node", watched)
     return found
-
-
-def parameter(*shape: int) -> rg.Tensor:
-    return rg.tensor(np.full(shape, 0.5, np.float32), requires_grad=True)
 
 
 def plain(x: rg.Tensor) -> Callable[[], Any]:
@@ -193,36 +187,6 @@ def test_updates_stay_on_pages(dissolved):
     assert dissolved == []
 
 
-# -- what is told apart ---------------------------------------------------------------------------
-def test_the_same_operations_on_other_operands():
-    x, y = rg.tensor(2.0), rg.tensor(3.0)
-    for a, b in [(x, y), (x, x), (y, y), (y, x), (x, y)]:
-        c = a * b
-        assert (c + a * a).item() == a.item() * b.item() + a.item() ** 2
-
-
-@pytest.mark.parametrize(
-    "value", [0.3, 0.7, 1, 1.0, 2, 0, 0.0, -0.0, 0.5, 3, True, float("inf"), float("nan"), 1e300]
-)
-def test_numbers_of_every_kind(value):
-    x = rg.tensor([1.5, -2.0])
-    with np.errstate(all="ignore"):
-        right = np.float32(value)
-        for _ in range(2):
-            np.testing.assert_array_equal((x * value).numpy(), x.numpy() * right)
-            np.testing.assert_array_equal((value - x).numpy(), right - x.numpy())
-            signs = np.signbit((x * value).numpy())
-            if value == value:
-                np.testing.assert_array_equal(signs, np.signbit(x.numpy() * right))
-
-
-def test_integers_keep_their_kind():
-    i = rg.tensor([1, 2])
-    assert [(i + n).dtype for n in (1, 1.0, True, 1)] == [rg.int64, rg.float32, rg.int64, rg.int64]
-    with pytest.raises(rg.DTypeError, match="does not fit"):
-        rg.tensor([1], dtype="int8") + 1000
-
-
 def test_numbers_of_numpy(dissolved):
     x = rg.tensor([1.5, -2.0])
     for _ in range(2):
@@ -270,30 +234,6 @@ def test_no_grad_cuts_what_is_looked_up():
     assert not (w > 0).requires_grad
 
 
-# -- what somebody holds --------------------------------------------------------------------------
-def test_what_is_held_is_computed_along_and_what_is_not_is_not():
-    x = rg.tensor(np.tile(X, (8, 1)))
-    h = x * 2.5
-    y = (h + 1.5).sum()
-    other = rg.exp(x)
-    y.item()
-    assert h.is_computed
-    assert not other.is_computed
-    np.testing.assert_allclose(other.numpy(), np.exp(x.numpy()), rtol=1e-6)
-
-
-def test_gradients_are_computed_along_with_their_loss_and_the_other_way_round():
-    w = parameter(3)
-    for look in (lambda loss: loss.item(), lambda loss: w.grad.numpy()):
-        w.grad = None
-        loss = (w * w).sum()
-        loss.backward()
-        look(loss)
-        assert loss.is_computed
-        assert w.grad is not None
-        assert w.grad.is_computed
-
-
 def test_recordings_nobody_holds_let_their_arrays_go():
     a = np.ones(1000, np.float32)
     for _ in range(trace_buffer.FULL + 10):
@@ -332,61 +272,6 @@ def test_a_running_total_does_not_grow():
         total = total + loss
         assert len(total._page.arrays) < 10
     assert total.item() > 0
-
-
-# -- nodes are asked for --------------------------------------------------------------------------
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("when", ["some", "all", "graph"])
-@pytest.mark.sample(6)
-def test_asking_for_nodes_changes_nothing(seed, when):
-    def gradients(ask: bool) -> list[np.ndarray]:
-        rng = np.random.default_rng(seed)
-        p = random_program(seed)
-        leaves = [rg.tensor(x, requires_grad=True) for x in p.inputs]
-        values = list(leaves)
-        for step in p.steps:
-            values.append(step.of_tensors(*[values[i] for i in step.inputs]))
-            if ask and (when == "all" or rng.random() < 0.3):
-                assert values[-1].node.type.shape == values[-1].shape
-            if ask and when == "graph":
-                rg.grad(lambda x: (x * x).sum())(leaves[0]).numpy()
-        loss = rg.sin(values[-1]).sum()
-        if loss.requires_grad:
-            loss.backward()
-        return [loss.numpy(), *[x.grad.numpy() for x in leaves if x.grad is not None]]
-
-    for a, b in zip(gradients(True), gradients(False), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
-
-
-def test_a_handle_has_one_node():
-    x = rg.tensor(X)
-    h = x * 2.5
-    y, z = h + 1.5, h * h
-    assert y.node.inputs[0] is h.node is z.node.inputs[0] is z.node.inputs[1]
-    assert h.node.inputs[0] is x.node
-    assert float(y.node.inputs[1].attrs["value"]) == 1.5
-
-
-def test_a_tape_sees_what_came_before_as_an_input():
-    x = rg.tensor(2.0, requires_grad=True)
-    y = x * x
-    with rg.Tape() as tape:
-        z = y + 1.0
-    assert [e.op for e in tape] == ["input", "constant", "add"]
-    assert [e.value for e in tape] == [4, 1, 5]
-    assert z.item() == 5
-
-
-def test_two_pages_meet():
-    w = parameter(2)
-    first = (w * w).sum()
-    first.item()  # tracked, and its page is left
-    second = (w * 3.5).sum()
-    second.item()
-    (first * second).backward()
-    assert w.grad is not None
-    np.testing.assert_allclose(w.grad.numpy(), [1 * 3.5 + 0.5 * 3.5] * 2)
 
 
 # -- optimizers -----------------------------------------------------------------------------------
@@ -489,78 +374,6 @@ def test_threads_look_at_what_another_is_recording():
     assert failures == []
 
 
-def test_a_function_that_returns_what_it_was_given_may_be_called_again():
-    """What is on a page under the name of an array has no value of its own to compute."""
-    x = rg.tensor([2.0, -3.0])
-    for _ in range(3):
-        assert (+x).tolist() == rg.positive(x).tolist() == [2, -3]
-        assert rg.reshape(x, (2,)).tolist() == rg.permute_dims(x, (0,)).tolist() == [2, -3]
-
-
-Z = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 7
-T = rg.tensor(Z)
-B = rg.tensor(Z > 2)
-CALLS: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
-    # Arguments that are equal, or nearly so, and mean something else.
-    *[(rg.Tensor.__getitem__, (T, key), {}) for key in (
-        0, 1, True, False, -1, None, ..., (0,), (0, 1), (1, 0), (None, 0), (0, None), (..., 0),
-        (0, ...), slice(1), slice(None, 1), slice(0, 1), slice(1, None), slice(None, None, 2),
-        (slice(1, None), 0), (0, slice(1, None)), (slice(None), None), [1, 0], [0, 1], (),
-    )],
-    *[(rg.sum, (T,), options) for options in (
-        {}, {"axis": 0}, {"axis": 1}, {"axis": (0,)}, {"axis": (0, 1)}, {"axis": [0, 1]},
-        {"axis": 0, "keepdims": True}, {"axis": 1, "keepdims": False}, {"keepdims": True},
-        {"dtype": rg.float64}, {"dtype": rg.float32}, {"dtype": "float64"},
-    )],
-    (rg.sum, (T, 0), {}), (rg.sum, (T, 1), {}),
-    *[(rg.reshape, (T, shape), {}) for shape in ((24,), (-1,), 24, [24], (4, 6), (6, 4), [4, 6])],
-    *[(rg.clip, (T, low, high), {}) for low, high in (
-        (0, 1), (0.0, 1.0), (-0.0, 1.0), (0, 1.5), (0.5, 1), (None, 1), (1, None), (False, True),
-    )],
-    (rg.clip, (T,), {"min": 1}), (rg.clip, (T,), {"max": 1}), (rg.clip, (T, 1), {}),
-    *[(rg.where, given, {}) for given in (
-        (B, T, T), (B, T, -T), (B, -T, T), (B, T, 0), (B, T, 0.5), (B, T, 1), (B, T, True),
-        (B, 0.5, T), (~B, T, 0),
-    )],
-    *[(rg.concat, (parts,), options) for options in ({}, {"axis": 1}, {"axis": None}) for parts in (
-        [T, -T], (T, -T), [-T, T], [T, T, T], [T],
-    )],
-    *[(rg.astype, (T, dtype), {}) for dtype in (rg.float64, rg.float32, rg.int32, rg.bool)],
-    *[(rg.einsum, given, {}) for given in (
-        ("ijk,ijk->i", T, T), ("ijk,ijk->j", T, T), ("ijk,ijk->i", T, -T), ("ijk->kji", T),
-    )],
-    (rg.take, (T, rg.tensor([1, 0])), {"axis": 1}), (rg.take, (T, rg.tensor([0, 1])), {"axis": 1}),
-    (rg.full_like, (T, 1), {"dtype": None}), (rg.full_like, (T, True), {"dtype": None}),
-    (rg.take, (T, [1, 0]), {"axis": 1}), (rg.take, (T, np.array([1, 0])), {"axis": 1}),
-]  # fmt: skip
-
-
-def outcomes(calls: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]) -> list[str]:
-    """What calls give that are recorded one after the other, before any is computed."""
-    found: list[Any] = []
-    for f, args, options in calls:
-        try:
-            found.append(f(*args, **options))
-        except (rg.RetrogradError, TypeError) as error:
-            found.append(type(error).__name__)
-    return [
-        y if isinstance(y, str) else f"{y.dtype} {y.shape} {y.numpy().tobytes().hex()}"
-        for y in found
-    ]
-
-
-def test_calls_on_one_line_are_told_apart_by_their_arguments():
-    """However often a line has run, with whatever arguments, a call gives what it gives alone."""
-    alone = []
-    for call in CALLS:
-        SITES.clear()
-        alone += outcomes([call])
-    assert len(set(alone)) > 50
-    for _ in range(3):
-        assert outcomes(CALLS) == alone
-        assert outcomes(CALLS[::-1]) == alone[::-1]
-
-
 def test_keys_of_calls_tell_equal_values_of_other_types_apart():
     x = rg.tensor(Z) * 1.0
     alike: tuple[tuple[Any, ...], ...] = (
@@ -602,27 +415,3 @@ def test_calls_that_were_seen_go_the_short_way(monkeypatch: pytest.MonkeyPatch) 
         for y in use(x):
             y.numpy()
     assert long == []
-
-
-@pytest.mark.parametrize("grad", [True, False])
-def test_gradients_through_calls_that_were_seen(grad: bool) -> None:
-    def use(a: rg.Tensor, b: rg.Tensor) -> rg.Tensor:
-        y = rg.concat([a * b, b], axis=0)
-        y = rg.where(y > 0.1, y, a[0, 0]) + rg.concat([b, b], axis=0)
-        return (rg.clip(y, -1.0, 1.0)[1:, ::2] * rg.reshape(y, (2, -1))[0, 0]).sum()
-
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        arrays = [rng.normal(size=(2, 4)) for _ in range(2)]
-        a, b = [rg.tensor(x, requires_grad=True) for x in arrays]
-        expected = rg.grad(use, argnums=(0, 1))(*arrays)
-        if grad:
-            use(a, b).backward()
-            assert [x.grad.numpy().tobytes() for x in (a, b)] == [
-                g.numpy().tobytes() for g in expected
-            ]
-        else:
-            with rg.no_grad():
-                y = use(a, b)
-            assert not y.requires_grad
-            assert use(a, b).requires_grad

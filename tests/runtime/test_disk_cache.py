@@ -20,7 +20,6 @@ from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
 from retrograd.runtime import (
     disk_cache,
-    executable_format,
     fingerprint,
 )
 from retrograd.runtime.compiler import engine
@@ -429,33 +428,6 @@ def test_nothing_is_kept_of_graphs_that_are_not_known_by_their_text(folder, monk
     assert made_here(Graph([x], [mul(x, constant(np.ones(3, np.float32)))])) == 1  # the object
     monkeypatch.setattr(type(exp), "__module__", "users.own")
     assert made_here(Graph([x], [exp(exp(x))])) == 1
-
-
-def test_a_recipe_survives_as_bytes():
-    n = Dim("N")
-    facts = executable_format.ExecutableLayout(
-        "k", ["rg_cblas_sgemm"], 1, 2, True, 64, 3, 2, 1, 1, [(0, 1)], ["n"], False
-    )
-    constants = [np.arange(6, dtype=np.int16).reshape(2, 3), np.array(1.5)]
-    placed = executable_format.Placement(64, [0], 128, 12.5, 2.5)
-    again = executable_format.ExecutableRecord.from_bytes(
-        executable_format.ExecutableRecord(facts, [n * 2 + 1, 3], constants, placed).to_bytes()
-    )
-    assert dict(again.facts.donated) == {0: 1}
-    assert (again.sizes, again.placement, again.status) == ([n * 2 + 1, 3], placed, 9)
-    for a, b in zip(again.constants, constants, strict=True):
-        assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
-
-
-def test_the_compiler_is_known_by_its_files(monkeypatch):
-    whole = fingerprint.fingerprint.__wrapped__
-    monkeypatch.setattr(fingerprint, "STARTED", float("inf"))
-    assert len(whole() or "") == 64
-    monkeypatch.setattr(fingerprint, "ROOMS", ("errors",))
-    assert whole() is None, "nothing to read, as in an archive"
-    monkeypatch.undo()
-    monkeypatch.setattr(fingerprint, "STARTED", 0.0)
-    assert whole() is None, "what runs may be older than the files"
 
 
 FULL = """

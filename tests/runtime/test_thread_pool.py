@@ -402,9 +402,3 @@ def test_multiprocessing_by_fork():
         "-W", "ignore::DeprecationWarning",
     )  # fmt: skip
     assert said == "good\n"
-
-
-def test_how_threads_sleep_elsewhere():
-    assert parking("linux", "x86_64") == parking("linux", "aarch64") == "futex"
-    assert parking("darwin", "arm64") == parking("linux", "s390x") == "condition"
-    assert parking("win32", "AMD64") == "windows"

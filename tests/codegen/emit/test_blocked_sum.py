@@ -1,5 +1,5 @@
-"""Scatters, scans and walks in blocks: one order in every tier, around the sizes at which blocks
-end, with zeros, infinities and NaN among the terms."""
+"""Sums in blocks, of scatters, scans and walks: on threads, in half precision, with zeros,
+infinities and NaN among the terms."""
 
 from __future__ import annotations
 
@@ -10,145 +10,9 @@ import pytest
 
 import retrograd as rg
 from retrograd import gnn
-from retrograd.ir import Dim, DType, Graph, Node, bfloat16, float16, float32, float64, int64, spec
-from retrograd.ops.index import ScatterAdd
-from retrograd.ops.leaf import input_node
-from retrograd.ops.numerics.compensated_sum import BLOCK, by_halves, scattered
-from retrograd.ops.scan import CumSum, LinearScan, LogCumSumExp
-from retrograd.runtime.executable import Executable
-from retrograd.runtime.executors.op_by_op import OpByOpExecutor
-from retrograd.runtime.executors.reference import ReferenceProgram
-
-Array = np.ndarray[Any, Any]
-WIDE = [float32, float64]
-# Updates, places, and what stands before and behind the axis.
-SCATTERS = [
-    (1, 3, (), ()), (2, 1, (), ()), (15, 1, (), (3,)), (16, 1, (), ()), (16, 1, (), (3,)),
-    (17, 1, (), (3,)), (18, 1, (), ()), (32, 1, (), (5,)), (33, 2, (2,), (5,)), (49, 1, (), (17,)),
-    (300, 4, (), ()), (300, 7, (), (40,)), (300, 3, (3,), ()), (400, 5, (2, 2), (3, 2)),
-    (50, 60, (), (1,)), (700, 40, (), (2,)),
-]  # fmt: skip
-
-
-def numbers(rng: np.random.Generator, shape: Any, dtype: DType, special: bool) -> Array:
-    """Of very different sizes; some are special."""
-    x = rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 6, shape)
-    x[rng.random(shape) < 0.1] = -0.0
-    if special:
-        x[rng.random(shape) < 0.02] = np.inf
-        x[rng.random(shape) < 0.01] = -np.inf
-        x[rng.random(shape) < 0.01] = np.finfo(np.float64 if dtype is float64 else np.float32).max
-    return x.astype(dtype.dtype)
-
-
-def assert_bits(found: Array, expected: Array, what: Any) -> None:
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype), what
-    if found.dtype.kind == "f" and found.dtype.itemsize > 2:
-        np.testing.assert_array_equal(found, expected, err_msg=str(what))  # and NaN
-        np.testing.assert_array_equal(
-            np.signbit(found[found == 0]), np.signbit(expected[found == 0])
-        )
-    else:
-        assert found.tobytes() == expected.tobytes(), what
-
-
-def in_every_tier(graph: Graph, named: Graph | None, cases: list[list[Array]]) -> list[Array]:
-    """The values of a graph, which every tier gives; `named` is the same for sizes with names."""
-    compiled = Executable(graph)
-    tiers: dict[str, Any] = {"narrow": Executable(graph, light=True, narrow=True)}
-    tiers["interpreted"] = OpByOpExecutor(graph)
-    if named is not None:
-        tiers["named"] = Executable(named)
-    for arrays in cases:
-        expected = compiled(arrays)
-        for name, program in tiers.items():
-            for y, a, b in zip(graph.outputs, program(arrays), expected, strict=True):
-                assert_bits(a, b, f"{name}: {y.describe()}")
-    return expected
-
-
-@pytest.mark.parametrize("dtype", WIDE, ids=str)
-@pytest.mark.sample(1)
-def test_scatters(dtype: DType) -> None:
-    nodes: list[Node] = []
-    others: list[Node] = []
-    cases: list[list[Array]] = [[], []]
-    outputs: tuple[list[Node], list[Node]] = [], []
-    for number, (n, k, before, behind) in enumerate(SCATTERS):
-        op, rng = ScatterAdd(len(before)), np.random.default_rng(n)
-        shape, updates = (*before, k, *behind), (*before, n, *behind)
-        types = spec(shape, dtype), spec((n,), int64), spec(updates, dtype)
-        own = [input_node(t) for t in types]
-        names = [Dim(f"s{number}_{j}") for j in range(len(shape) + 1)]
-        wide = [*names[: len(before)], names[-1], *names[len(before) + 1 : -1]]
-        given = spec(tuple(names[:-1]), dtype), spec((names[-1],), int64), spec(tuple(wide), dtype)
-        named = [input_node(t) for t in given]
-        outputs[0].append(op(*own))
-        outputs[1].append(op(*named))
-        nodes += own
-        others += named
-        for special, arrays in enumerate(cases):
-            arrays += [
-                numbers(rng, shape, dtype, bool(special)),
-                rng.integers(0, k, n),
-                numbers(rng, updates, dtype, bool(special)),
-            ]
-    graph = Graph(nodes, outputs[0])
-    found = in_every_tier(graph, Graph(others, outputs[1]), cases)
-    for y, a, b in zip(outputs[0], ReferenceProgram(graph)(cases[1]), found, strict=True):
-        assert_bits(a, b, f"reference: {y.describe()}")
-
-
-@pytest.mark.parametrize("dtype", WIDE, ids=str)
-def test_scatters_of_rows_with_positions_of_their_own(dtype: DType) -> None:
-    rng = np.random.default_rng(0)
-    nodes: list[Node] = []
-    arrays: list[Array] = []
-    outputs: list[Node] = []
-    for shape, updates, behind in (((5, 7), (5, 60), ()), ((3, 2, 7), (3, 2, 60), (4,))):
-        shared = len(shape) - 1
-        whole = (*updates, *behind)
-        types = spec((*shape, *behind), dtype), spec(updates, int64), spec(whole, dtype)
-        own = [input_node(t) for t in types]
-        outputs.append(ScatterAdd(shared, shared)(*own))
-        nodes += own
-        arrays += [
-            numbers(rng, (*shape, *behind), dtype, False),
-            rng.integers(-7, 7, updates),
-            numbers(rng, whole, dtype, False),
-        ]
-    in_every_tier(Graph(nodes, outputs), None, [arrays])
-
-
-@pytest.mark.parametrize("dtype", WIDE, ids=str)
-def test_scans(dtype: DType) -> None:
-    rng = np.random.default_rng(0)
-    nodes: list[Node] = []
-    others: list[Node] = []
-    cases: list[list[Array]] = [[], []]
-    outputs: tuple[list[Node], list[Node]] = [], []
-    alike = []  # outputs of one order in NumPy's functions, too
-    for number, shape in enumerate(((1,), (16,), (17,), (33,), (50, 3), (33, 40), (200,))):
-        names = tuple(Dim(f"s{number}_{j}") for j in range(len(shape)))
-        for down in (False, True):
-            for op, many in ((CumSum(0, down), 1), (LinearScan(0, down), 2)):
-                own = [input_node(spec(shape, dtype)) for _ in range(many)]
-                named = [input_node(spec(names, dtype)) for _ in range(many)]
-                outputs[0].append(op(*own))
-                outputs[1].append(op(*named))
-                alike.append(many == 2 or len(shape) == 2)
-                nodes += own
-                others += named
-                for special, arrays in enumerate(cases):
-                    if many == 2:
-                        by = rng.choice([1.0, -1.0, 0.5, 0.0, 1.7], shape)
-                        arrays.append(by.astype(dtype.dtype))
-                    arrays.append(numbers(rng, shape, dtype, bool(special)))
-    graph = Graph(nodes, outputs[0])
-    found = in_every_tier(graph, Graph(others, outputs[1]), cases)
-    for same, a, b in zip(alike, ReferenceProgram(graph)(cases[1]), found, strict=True):
-        if same:
-            assert_bits(a, b, "reference")
+from retrograd.ir import DType, bfloat16, float16, float32
+from retrograd.ops.numerics.compensated_sum import BLOCK, scattered
+from tests.codegen.emit.tiers import WIDE, Array, assert_bits, numbers
 
 
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
@@ -268,21 +132,3 @@ def test_another_block_is_noticed() -> None:
     for start in range(0, 300, 2 * BLOCK):
         z += np.add.accumulate(x[start : start + 2 * BLOCK])[-1]
     assert (y != z).any()
-
-
-def test_running_values_as_a_tree() -> None:
-    for n in range(20):
-        x = np.arange(n) ** 2
-        assert (by_halves(np.add, x) == np.cumsum(x)).all()
-
-
-@pytest.mark.parametrize("dtype", WIDE, ids=str)
-def test_logcumsumexp(dtype: DType) -> None:
-    x = np.random.default_rng(0).standard_normal((3, 40)) * 5
-    x[0, :3] = -np.inf
-    node = input_node(spec((3, 40), dtype))
-    graph = Graph([node], [LogCumSumExp(1, dtype is float64)(node)])
-    arrays = [x.astype(dtype.dtype)]
-    (y,) = in_every_tier(graph, None, [arrays])
-    (z,) = ReferenceProgram(graph)(arrays)
-    np.testing.assert_allclose(y, z, rtol=8 * np.finfo(dtype.dtype).eps, atol=1e-6)

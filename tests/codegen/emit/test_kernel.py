@@ -26,7 +26,6 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ops.elementwise import ELEMENTWISE, Cast
-from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import Iota, constant, input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.random.threefry import RandomBits
@@ -41,7 +40,6 @@ from retrograd.ops.reduce import (
     ReduceProd,
     ReduceSum,
 )
-from retrograd.ops.scan import CumSum
 from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
 from retrograd.ops.special import incomplete
 from retrograd.runtime.executable import Executable
@@ -141,14 +139,6 @@ def test_reductions_of_nan_and_infinity() -> None:
     assert_same(Graph([x], outputs), [array])
 
 
-@pytest.mark.parametrize("dtype", [float16, float32, float64, int32, uint8], ids=str)
-def test_cumsum(dtype: DType) -> None:
-    for shape, axis in [((7,), 0), ((3, 5), 0), ((3, 5), 1), ((0, 2), 0), ((2, 1, 4), 1)]:
-        x = input_node(spec(shape, dtype), "x")
-        graph = Graph([x], [CumSum(axis)(x), CumSum(axis, True)(x)])
-        assert_same(graph, [sample(shape, dtype)])
-
-
 @pytest.mark.parametrize("dtype", [float32, bfloat16, int8, bool_], ids=str)
 def test_movement(dtype: DType) -> None:
     def check(op, *shapes) -> None:
@@ -190,26 +180,6 @@ def test_concat_of_many_parts_that_are_the_same_everywhere(rows, axis):
     zeros = [full(0, spec((rows, 4), float32)) for _ in range(6)]
     graph = Graph([x, s], [Concat(axis)(x, *parts), Concat(axis)(x, *zeros)])
     assert_same(graph, [sample((3, 4), float32), np.array(3, np.float32)])
-
-
-@pytest.mark.parametrize("dtype", [float32, float16, bfloat16, int64, int8], ids=str)
-@pytest.mark.parametrize("index_type", [int64, int8, uint8, uint64], ids=str)
-@pytest.mark.sample(6)
-def test_gather_and_scatter(dtype: DType, index_type: DType) -> None:
-    cases = [((5,), (7,), 0, 0), ((5, 3), (2, 2), 0, 0), ((4, 5), (3,), 1, 0),
-             ((2, 5, 3), (2, 4), 1, 1), ((5,), (), 0, 0), ((5,), (0,), 0, 0),
-             ((2, 3, 4), (2, 6), 2, 1), ((0, 3), (0,), 0, 0)]  # fmt: skip
-    for shape, index_shape, axis, shared in cases:
-        x = input_node(spec(shape, dtype), "x")
-        index = input_node(spec(index_shape, index_type), "i")
-        y = Gather(axis, shared)(x, index)
-        u = input_node(y.type, "u")
-        graph = Graph([x, index, u], [y, ScatterAdd(axis, shared)(x, index, u)])
-        size = shape[axis]
-        low = -size if index_type.kind == "int" else 0
-        i = np.random.default_rng(3).integers(low, max(size, 1), index_shape)
-        arrays = [sample(shape, dtype), i.astype(index_type.dtype), sample(y.shape, dtype, 2)]
-        assert_same(graph, arrays)
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d is not bool_], ids=str)

@@ -24,6 +24,7 @@ from retrograd.runtime.executable import Executable
 from retrograd.schedule.loop_nest import LANES
 from retrograd.schedule.tiling import groups
 from tests.codegen.emit.fused import fused
+from tests.codegen.emit.summation_order import long, numbers, product_of, same
 from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import Threaded, gather_threads
 
@@ -39,11 +40,6 @@ def known(order: SummationOrder) -> list[int]:
     return [order.block - 1, order.block + 1, order.group - 1, 2 * order.group + 3]
 
 
-def long(order: SummationOrder) -> list[int]:
-    batch = order.batch
-    return [batch - 1, batch, batch + 1, 3 * batch + order.group + 70, 5 * batch]
-
-
 LAYOUTS = list(itertools.product((False, True), repeat=2))
 
 
@@ -51,12 +47,6 @@ LAYOUTS = list(itertools.product((False, True), repeat=2))
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs of other settings are not found where programs are kept."""
     monkeypatch.setenv("RETROGRAD_CACHE_DIR", "off")
-
-
-def numbers(shape: Sequence[int], dtype: DType, seed: int = 0) -> Array:
-    """Numbers of many magnitudes, of which another order is another sum."""
-    rng = np.random.default_rng(seed)
-    return (rng.normal(size=shape) * np.exp(rng.normal(size=shape))).astype(dtype.dtype)
 
 
 def chain(terms: Array, order: SummationOrder = SUMS) -> Array:
@@ -83,11 +73,6 @@ def row(x: Array) -> Array:
     filled[..., : x.shape[-1]] = x
     blocks = filled.reshape(*x.shape[:-1], -1, LANES)
     return tree(np.moveaxis(chain(np.moveaxis(blocks, -2, 0)), -1, 0))
-
-
-def same(found: Array, wanted: Array, what: object) -> None:
-    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), what
-    np.testing.assert_array_equal(found, wanted, err_msg=str(what))
 
 
 def compiled(
@@ -175,20 +160,6 @@ def test_what_is_fused_changes_no_bit() -> None:
         same(fused, np.asarray(rg.sum(rg.asarray(stored), axis=axis)), axis)
 
 
-# -- products -------------------------------------------------------------------------------------
-def product_of(a: Array, b: Array) -> Array:
-    """The definition: rows of a by columns of b, each product rounded with its sum."""
-
-    def part(first: int, last: int) -> Array:
-        total = np.full((a.shape[0], b.shape[1]), -0.0, a.dtype)
-        for k in range(first, last):
-            total = fused(a[:, k, None], b[None, k], total)
-        return total
-
-    found: Array = in_blocks(PRODUCTS, a.shape[1], part)
-    return found
-
-
 def products_along(a: Array, b: Array) -> Array:
     """The definition: over all axes but the first of `a`, which are those of `b`. Product r of the
     last axis belongs to partial sum r mod LANES."""
@@ -232,32 +203,6 @@ def test_products(dtype: DType) -> None:
             for p in (*named, *own):
                 for layout, found in enumerate(p(given)):
                     same(found, wanted, (rows, inner, columns, layout))
-
-
-@pytest.mark.parametrize("k", [3 * PRODUCTS.block + 5, PRODUCTS.group + 1])
-@pytest.mark.sample(1)
-def test_products_by_loops_and_by_the_routine(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b = numbers((70, k), float32), numbers((k, 33), float32, 1)
-    wanted = product_of(a, b)
-    for limit in (0, 1 << 60):
-        for name in strided_views.LIMITS:
-            monkeypatch.setattr(strided_views, name, limit)
-        for left, right in itertools.product((a, np.ascontiguousarray(a.T)), (b, b.T.copy())):
-            op = DotGeneral((int(left is a),), (int(right is not b),))
-            nodes = [input_node(spec(x.shape, float32)) for x in (left, right)]
-            for threads in (1, 2):
-                found = Threaded(Graph(nodes, [op(*nodes)]), threads)([left, right])[0]
-                same(found, wanted, (limit, threads))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("k", long(PRODUCTS))
-def test_long_products(k: int) -> None:
-    a, b = numbers((5, k), float32), numbers((k, 18), float32, 1)
-    wanted = product_of(a, b)
-    for sizes in ((a.shape, b.shape), ((Dim("M"), Dim("K")), (Dim("K"), Dim("N")))):
-        nodes = [input_node(spec(s, float32)) for s in sizes]
-        same(Executable(Graph(nodes, [DotGeneral((1,), (0,))(*nodes)]))([a, b])[0], wanted, k)
 
 
 @pytest.mark.parametrize(("shapes", "axes"), [

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.codegen.program.serial_path import limits
 from retrograd.codegen.target import Target
 from retrograd.ir import Dim, Graph, float32, float64, spec
 from retrograd.ops.leaf import input_node
@@ -19,9 +18,9 @@ from retrograd.ops.matmul import DotGeneral
 from retrograd.passes import optimize
 from retrograd.runtime import compiler, executable
 from retrograd.runtime.executable import Executable
-from retrograd.schedule.control_regions import regions_of
 from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling import groups
+from tests.codegen.gemm.known_sizes import same
 from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import Threaded, gather_threads
 
@@ -53,11 +52,6 @@ def shapes_of(batch: Any, sizes: Any, turned: tuple[bool, ...]) -> Any:
     m, k, n = sizes
     a, b = (k, m) if turned[0] else (m, k), (n, k) if turned[1] else (k, n)
     return (*batch, *a), (*batch, *b)
-
-
-def same(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], what: object) -> None:
-    np.testing.assert_array_equal(found, wanted, err_msg=str(what))
-    assert found.tobytes() == wanted.tobytes(), what
 
 
 @pytest.mark.parametrize("turned", LAYOUTS, ids=str)
@@ -153,58 +147,3 @@ def test_blocks_by_bytes(
         known = Executable(optimize(rg.trace(f, *arrays)))(arrays)
         for y, z in zip(found, known, strict=True):
             same(y, z, sizes)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.slow
-def test_loops_of_few_rows(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loop whose rows have a name: one thread goes through few of them in one go."""
-    monkeypatch.setattr(executable, "GRAIN", 0)
-    gather_threads()
-
-    def loss(h: Any, w: Any, u: Any, xs: Any) -> Any:
-        def body(s: Any, x: Any) -> Any:
-            s = rg.tanh(s @ w + x @ u)
-            return s, s
-
-        return (rg.scan(body, h, xs)[1] ** 2).sum()
-
-    f = rg.value_and_grad(loss, (0, 1, 2))
-    shapes = (("B", 16), (16, 16), (8, 16), (5, "B", 8))
-    specs = [spec(tuple(Dim(d) if isinstance(d, str) else d for d in s), float32) for s in shapes]
-    graph = optimize(rg.trace(f, *specs))
-    plan = KernelPlan(graph)
-    regions = [r for k in plan.kernels for r in regions_of(k)]
-    assert any(limits([b for block in r.bands for b in block]) for r in regions if r.bands)
-    named = Threaded(graph, threads)
-    rng = np.random.default_rng(0)
-    for n in (0, 1, 3, 17, 2500):
-        arrays = [
-            rng.normal(0, 0.3, [n if isinstance(d, str) else d for d in s]).astype(np.float32)
-            for s in shapes
-        ]
-        found = named(arrays)
-        named.check_guards()
-        known = Executable(optimize(rg.trace(f, *arrays)))(arrays)
-        for y, z in zip(found, known, strict=True):
-            if n > 1:
-                same(y, z, n)
-            np.testing.assert_allclose(y, z, rtol=1e-4, atol=1e-4)
-
-
-def test_last_lanes_of_rows_of_any_length() -> None:
-    """Vectors of two sizes for what is left of a row."""
-
-    def f(x: Any, y: Any) -> Any:
-        z = rg.where(x > y, rg.exp(x), x * y[:, :1])
-        return z, z.astype(rg.float64) / 3.0, x.max(1), rg.cumsum(x[:, ::-1], 1), x[:, ::2] > 0
-
-    named = GuardedProgram(optimize(rg.trace(f, *[spec((Dim("N"), Dim("M")), float32)] * 2)))
-    rng = np.random.default_rng(0)
-    for m in (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 25, 31, 33, 100):
-        arrays = [rng.normal(size=(5, m)).astype(np.float32) for _ in range(2)]
-        found = named(arrays)
-        named.check_guards()
-        known = Executable(optimize(rg.trace(f, *arrays)))(arrays)
-        for y, z in zip(found, known, strict=True):
-            same(y, z, m)

@@ -11,20 +11,10 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd import gnn
 from retrograd.errors import LoopLimitError
-from retrograd.runtime.executable import Executable
-from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.schedule.control_regions import regions_of
 from retrograd.schedule.planning.plan import KernelPlan
-
-RNG = np.random.default_rng(5)
-W = RNG.normal(size=(300, 300)).astype(np.float32) / 16
-X = RNG.normal(size=(300, 200)).astype(np.float32)
-
-
-def step(w, x):
-    return rg.tanh(w @ x)
+from tests.codegen.program.agreeing import W, X, step, the_same_for_threads_and_tiers
 
 
 def loop(w, x):
@@ -81,22 +71,6 @@ def depth(bands):
     return max(inner)
 
 
-def the_same_for_threads_and_tiers(f, differentiated):
-    """The graph of a function, or of its gradient, whose results have the same bits."""
-    loss = rg.value_and_grad(lambda w, x: (f(w, x) ** 2).sum(), argnums=(0, 1))
-    graph = rg.trace(loss if differentiated else f, rg.tensor(W), rg.tensor(X))
-    results = []
-    for threads in (1, 2, 3):
-        with rg.num_threads(threads):
-            program = Executable(graph, simplify=True)
-            results += [program([W, X]), program([W, X])]
-    results.append(OpByOpExecutor(graph)([W, X]))
-    for found in results[1:]:
-        for a, b in zip(found, results[0], strict=True):
-            np.testing.assert_array_equal(a, b)
-    return graph
-
-
 @pytest.mark.parametrize("f", FORMS)
 @pytest.mark.parametrize("differentiated", [False, True])
 @pytest.mark.sample(2)
@@ -110,69 +84,6 @@ def test_a_gradient_through_steps_whose_number_was_not_known():
     """All that it runs is inside of a region that learns a size."""
     f = rg.grad(lambda w, x: (loop(w, x) ** 2).sum())
     assert depth(KernelPlan(rg.trace(f, rg.tensor(W), rg.tensor(X)).optimize()).bands) == 2
-
-
-def layered(count, width):
-    """Edges of a graph of levels, three from each level to a node of the next."""
-    rng = np.random.default_rng(0)
-    to = np.repeat(np.arange(width, count * width), 3)
-    return np.stack([(to // width - 1) * width + rng.integers(width, size=len(to)), to])
-
-
-EDGES = layered(5, 60)
-
-
-def walked(w, x):
-    graph = gnn.Graph(300, EDGES)
-    return gnn.dag_scan(lambda m, x: rg.tanh(m @ w[:200, :200] + x), graph, x)
-
-
-def walks_in_a_scan(w, x):
-    return rg.scan(lambda c, _: (walked(w, c) * 0.5 + x, None), x, length=2)[0]
-
-
-def walks_in_a_loop(w, x):
-    step = lambda s: (s[0] + 1, walked(w, s[1]) * 0.5 + x)
-    return rg.while_loop(lambda s: s[0] < 2, step, (0, x))[1]
-
-
-def a_walk_in_a_choice(w, x):
-    return rg.cond(x[0, 0] > -50, lambda x: walked(w, x), lambda x: x, x)
-
-
-def shared_walks(bands, within=False):
-    """Walks through graphs inside of regions, whose levels threads share."""
-    count = 0
-    for band in bands:
-        for kernel in band.kernels if band.together else ():
-            for region in regions_of(kernel):
-                count += within and region.walk is not None
-                count += sum(shared_walks(block, True) for block in region.bands)
-    return count
-
-
-@pytest.mark.parametrize("f", [walks_in_a_scan, walks_in_a_loop, a_walk_in_a_choice])
-@pytest.mark.parametrize("differentiated", [False, True])
-@pytest.mark.sample(1)
-def test_threads_share_the_levels_of_walks_in_regions(f, differentiated):
-    graph = the_same_for_threads_and_tiers(f, differentiated)
-    assert shared_walks(KernelPlan(graph.optimize()).bands) >= 1 + differentiated
-
-
-def test_checks_that_fail_in_walks_in_regions():
-    def f(w, x, i):
-        graph = gnn.Graph(300, EDGES)
-        cell = lambda m, x: rg.tanh(m @ w[:200, :200] + x) * w[i, 0]
-        step = lambda c, _: (gnn.dag_scan(cell, graph, c), None)
-        return rg.scan(step, x, length=2)[0]
-
-    compiled = rg.jit(f)
-    with rg.num_threads(2):
-        good = compiled(W, X, 7).numpy()
-        for _ in range(2):
-            with pytest.raises(IndexError, match="the index 300"):
-                compiled(W, X, 300).numpy()
-        np.testing.assert_array_equal(compiled(W, X, 7).numpy(), good)
 
 
 @pytest.fixture

@@ -17,11 +17,9 @@ from retrograd.ops.index import Gather
 from retrograd.ops.leaf import input_node
 from retrograd.passes import optimize
 from retrograd.runtime.backend import Array
-from retrograd.runtime.backends import start_graph
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors import op_kernels
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
-from retrograd.runtime.executors.tiered import HUGE, PATIENCE, TieredProgram
 from retrograd.runtime.paired_program import on_real
 from tests.functions.programs import random_program
 from tests.runtime.agreement import sample
@@ -242,72 +240,6 @@ def test_convolution_and_pooling_with_gradients(seed: int) -> None:
         return (rg.tanh(y) * y).sum()
 
     assert_same_bits(rg.trace(rg.value_and_grad(f, argnums=(0, 1)), x, w), [x, w])
-
-
-def test_a_shape_never_seen_compiles_nothing() -> None:
-    rg.exp(rg.ones(3) * 0.3).sum().numpy()
-    before = len(op_kernels._PROGRAMS)
-    for n in range(4, 20):
-        x = rg.ones(n) * 0.3
-        assert rg.exp(x).sum().item() == pytest.approx(n * np.exp(0.3), rel=1e-5)
-    assert len(op_kernels._PROGRAMS) == before
-
-
-def test_a_product_of_a_shape_never_seen_compiles_nothing() -> None:
-    (rg.ones((3, 4)) @ rg.ones((4, 2))).numpy()
-    (rg.ones((3, 4)) @ rg.ones(4)).numpy()
-    before = len(op_kernels._PROGRAMS)
-    for n in range(4, 20):
-        assert (rg.ones((n, 7)) @ rg.ones((7, n + 1))).numpy().tolist() == [[7] * (n + 1)] * n
-        assert (rg.ones((n, 7)) @ rg.ones(7)).numpy().tolist() == [7] * n
-    assert len(op_kernels._PROGRAMS) == before
-
-
-def test_a_program_is_compiled_when_it_returns_often() -> None:
-    x = input_node(spec((3,), float32))
-    program = start_graph(Graph([x], [el.exp(x) * 0.3 + 0.7]), "llvm")
-    assert isinstance(program, TieredProgram)
-    array = np.linspace(-1, 1, 3, dtype=np.float32)
-    results = []
-    for _ in range(PATIENCE):
-        results.append(program([array])[0].tobytes())
-        if program.is_compiled:
-            break
-    assert len(results) > 2
-    assert program.is_compiled
-    assert len(set(results)) == 1
-
-
-def test_a_graph_of_many_nodes_is_interpreted_first() -> None:
-    y = x = input_node(spec((3,), float32))
-    for _ in range(500):
-        y = y * 0.999 + x
-    program = start_graph(Graph([x], [y]), "llvm")
-    assert isinstance(program, TieredProgram)
-    array = np.linspace(-1, 1, 3, dtype=np.float32)
-    results = {program([array])[0].tobytes()}
-    assert not program.is_compiled
-    results |= {program([array])[0].tobytes() for _ in range(5)}
-    assert program.is_compiled
-    assert len(results) == 1
-
-
-def test_large_work_is_compiled_at_once() -> None:
-    x = input_node(spec((1000, 10_000), float32))
-    program = start_graph(Graph([x], [el.tanh(x)]), "llvm")
-    assert isinstance(program, TieredProgram)
-    assert program.is_compiled
-
-
-def test_huge_graphs_are_run_a_few_times_before_they_are_compiled() -> None:
-    y = x = input_node(spec((), float32))
-    for _ in range(HUGE + 100):
-        y = y + x
-    program = start_graph(Graph([x], [y]), "llvm")
-    assert isinstance(program, TieredProgram)
-    for _ in range(3):
-        assert program([np.full((), 0.5, np.float32)])[0].item() == (HUGE + 101) / 2
-    assert not program.is_compiled
 
 
 def test_an_index_out_of_range_names_the_node() -> None:

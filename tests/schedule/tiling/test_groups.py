@@ -7,7 +7,7 @@ one after the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,25 +20,12 @@ from retrograd.passes import optimize
 from retrograd.passes.lowering import strided_views
 from retrograd.runtime.backend import Array
 from retrograd.schedule import cost_model
-from retrograd.schedule.kernel import copied
 from retrograd.schedule.planning.plan import KernelPlan
-from retrograd.schedule.tiling import groups, remat
+from retrograd.schedule.tiling import groups
 from retrograd.schedule.tiling.analysis import Rows, Sums, element
 from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import COUNTS, Threaded, gather_threads
-
-Loss = Callable[..., Any]
-
-
-def attention(mask: Array | None = None, causal: bool = False) -> Loss:
-    """A loss between which and its gradient nothing but sums of the scores can be kept."""
-
-    def loss(q: Any, k: Any, v: Any) -> Any:
-        y = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal)
-        total = (y * rg.sin(y)).sum()
-        return total * total
-
-    return loss
+from tests.schedule.tiling.attention import attention, given, graph_of
 
 
 def by_hand(arrays: Sequence[Array], allowed: Array | None, added: Array | None) -> list[Array]:
@@ -59,18 +46,6 @@ def by_hand(arrays: Sequence[Array], allowed: Array | None, added: Array | None)
     ds = p * (dp - (dp * p).sum(-1, keepdims=True))
     turned = np.swapaxes(ds, -1, -2)
     return [inner**2, ds @ k * scale, turned @ q * scale, np.swapaxes(p, -1, -2) @ dy]
-
-
-def graph_of(loss: Loss, arrays: Sequence[Array]) -> Graph:
-    """The loss and its gradients."""
-    return optimize(rg.trace(rg.value_and_grad(loss, argnums=(0, 1, 2)), *arrays))
-
-
-def given(shape: Sequence[int], width: int, keys: int, seed: int = 0) -> list[Array]:
-    """Queries, keys and values; `shape` ends with the number of queries."""
-    rng = np.random.default_rng(seed)
-    sizes = [(*shape, width), (*shape[:-1], keys, width), (*shape[:-1], keys, width + 1)]
-    return [rng.normal(size=s).astype(np.float32) for s in sizes]
 
 
 def inner_bands(plan: KernelPlan) -> list[groups.TileGroup]:
@@ -139,32 +114,10 @@ def test_a_large_mask_is_not_stored():
     assert not any(b.type.shape == (2048, 2048) for b in plan.temporaries)
 
 
-def test_explain_says_what_is_cut_and_why_it_is_computed_again():
-    text = rg.trace(
-        rg.grad(attention(causal=True), argnums=(0, 1, 2)), *given((1, 4, 2048), 16, 2048)
-    ).explain()
-    assert "none of them beyond the 2048 rows of one element" in text
-    assert "add up over the rows of an element" in text
-    assert "computed again: " in text
-
-
 def test_short_sequences_stay_as_they_are():
     plan = KernelPlan(graph_of(attention(causal=True), given((16, 4, 128), 32, 128)))
     assert not inner_bands(plan)
     assert not any(k.again for k in plan.kernels)
-
-
-# -- bits -----------------------------------------------------------------------------------------
-@pytest.fixture
-def tiny(monkeypatch):
-    """Have the smallest of work cut in many blocks, on many threads."""
-    gather_threads()
-    for name, value in (("GRAIN", 0), ("LEAST_ROWS", 2), ("PRODUCT_ROWS", 1), ("ROW", 64)):
-        monkeypatch.setattr(groups, name, value)
-    monkeypatch.setattr(cost_model, "FAR", 64)
-    monkeypatch.setattr(remat, "WORTH", 1e6)
-    monkeypatch.setattr(remat, "GAIN", 0)
-    return monkeypatch
 
 
 def same_as_in_turn(graph: Graph, arrays: Sequence[Array]) -> None:
@@ -220,27 +173,6 @@ def test_elements_are_what_all_kernels_agree_on():
     assert element([pairs], [], 24) == 2
     assert element([adding[0]], adding[:1], 24) == 6
     assert element([pairs, adding[0]], adding[:1], 24) == 0
-
-
-def test_nothing_is_computed_again_from_what_was_overwritten(tiny):
-    """As a donated input may be, between the kernels that would run a second time."""
-    graph = graph_of(attention(), given((2, 2, 6), 3, 6))
-
-    def keeping() -> KernelPlan:
-        with pytest.MonkeyPatch.context() as usual:
-            usual.setattr(cost_model, "FAR", 1 << 60)
-            return KernelPlan(graph)
-
-    plan = keeping()
-    assert len(remat.recompute(plan.kernels, plan.bands, [])) > len(plan.kernels)
-    plan = keeping()
-    scores = next(k for k in plan.kernels if k.nodes[0].op == "dot_general")
-    writer = copied(scores, [])
-    writer.outs = scores.reads[:1]
-    at = 1 + next(n for n, k in enumerate(plan.kernels) if k.nodes[0].op == "sin")
-    bands = [*plan.bands, groups.TileGroup([writer])]
-    overwritten = [*plan.kernels[:at], writer, *plan.kernels[at:]]
-    assert len(remat.recompute(overwritten, bands, [])) == len(overwritten)
 
 
 SHAPES = [((3, 5), 4, 7), ((2, 3, 9), 3, 11), ((2, 17), 16, 33), ((2, 2, 6), 1, 5), ((5, 8), 2, 8)]

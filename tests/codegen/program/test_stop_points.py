@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of one long kernel."""
+"""Where runs can be stopped: Ctrl-C in the middle of one long kernel, and none in brief ones."""
 
 import ctypes
 import threading
@@ -11,9 +11,11 @@ import pytest
 import retrograd as rg
 from retrograd import num_threads
 from retrograd.codegen.launch_layout import STOPPED
+from retrograd.codegen.program.stop_points import first_overwriting, is_stoppable, takes_long
 from retrograd.ir import Dim, TensorType, int64, spec
 from retrograd.runtime import executable as program_module
 from retrograd.runtime.executable import Executable
+from retrograd.schedule.planning.plan import KernelPlan
 
 N = 20_000_000
 
@@ -94,3 +96,33 @@ def test_a_long_kernel_stops_before_its_end(monkeypatch, name, threads):
         assert not np.array_equal(Marked.result, expected)  # it was in the middle
         monkeypatch.undo()
         np.testing.assert_array_equal(program(arrays)[0], expected)
+
+
+def test_what_is_brief_is_not_looked_at() -> None:
+    def stops(f: Callable[..., Any], *types: TensorType) -> bool:
+        return is_stoppable(KernelPlan(rg.trace(f, *types)))
+
+    assert not stops(lambda x: x @ x, spec((10, 10)))
+    assert stops(lambda x: x @ x, SQUARE)
+    assert stops(lambda x: x + 1, spec((Dim("N"),)))
+    assert stops(lambda x: rg.while_loop(lambda y: y < 5, lambda y: y * 2, x), spec(()))
+
+
+def test_only_long_kernels_look_by_themselves() -> None:
+    def looking(f: Callable[..., Any], *types: TensorType) -> list[bool]:
+        plan = KernelPlan(rg.trace(f, *types))
+        return [takes_long(k, band) for band in plan.bands for k in band.kernels]
+
+    assert looking(lambda x: x @ x, SQUARE) == [True]
+    assert looking(lambda x: x @ x, spec((10, 10))) == [False]
+    assert looking(lambda x: x @ x, spec((Dim("N"), Dim("N")))) == [True]
+
+
+def test_the_first_kernel_that_overwrites_what_was_given() -> None:
+    graph = rg.trace(lambda x, y: (rg.cumsum(y), x * 2.0), spec((7,)), spec((7,)))
+    plain, given = KernelPlan(graph), KernelPlan(graph, donate=(0,))
+    assert first_overwriting(plain) == -1
+    at = first_overwriting(given)
+    assert at >= 0
+    assert given.inputs[0] in given.bands[at].writes
+    assert all(given.inputs[0] not in band.writes for band in given.bands[:at])

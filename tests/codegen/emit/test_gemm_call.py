@@ -1,5 +1,4 @@
-"""The bits of small contractions do not tell whether their sizes were known when compiling; of
-larger ones see `test_llvm_products.py`."""
+"""The bits of small contractions do not tell whether their sizes were known when compiling."""
 
 from __future__ import annotations
 

@@ -1,0 +1,39 @@
+"""Loops in lanes: whole vectors, and what is left of rows of any length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.ir import Dim, float32, spec
+from retrograd.passes import optimize
+from retrograd.runtime.executable import Executable
+from tests.codegen.gemm.known_sizes import same
+from tests.runtime.agreement import GuardedProgram
+
+
+@pytest.fixture(autouse=True)
+def no_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of other settings must not be found where programs are kept."""
+    monkeypatch.setenv("RETROGRAD_CACHE_DIR", "off")
+
+
+def test_last_lanes_of_rows_of_any_length() -> None:
+    """Vectors of two sizes for what is left of a row."""
+
+    def f(x: Any, y: Any) -> Any:
+        z = rg.where(x > y, rg.exp(x), x * y[:, :1])
+        return z, z.astype(rg.float64) / 3.0, x.max(1), rg.cumsum(x[:, ::-1], 1), x[:, ::2] > 0
+
+    named = GuardedProgram(optimize(rg.trace(f, *[spec((Dim("N"), Dim("M")), float32)] * 2)))
+    rng = np.random.default_rng(0)
+    for m in (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 25, 31, 33, 100):
+        arrays = [rng.normal(size=(5, m)).astype(np.float32) for _ in range(2)]
+        found = named(arrays)
+        named.check_guards()
+        known = Executable(optimize(rg.trace(f, *arrays)))(arrays)
+        for y, z in zip(found, known, strict=True):
+            same(y, z, m)

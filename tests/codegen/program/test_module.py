@@ -1,0 +1,24 @@
+"""The module of a whole plan: what is alike is written once."""
+
+from __future__ import annotations
+
+import pytest
+
+from retrograd.codegen.program.module import ModuleEmitter
+from retrograd.ir import Dim, Graph
+from retrograd.runtime.compiler import engine
+from retrograd.schedule.planning.plan import KernelPlan
+from tests.codegen.program.layers import layers
+
+
+def lines(graph: Graph) -> int:
+    return ModuleEmitter(KernelPlan(graph), engine().machine).text().count("\n")
+
+
+@pytest.mark.parametrize("rows", [32, 4096, Dim("N")], ids=["small", "threaded", "symbolic"])
+@pytest.mark.sample(1)
+def test_what_is_compiled_does_not_grow_with_equal_layers(rows):
+    """They share kernels, and the function that runs these is a table."""
+    few, many = layers(20, rows), layers(80, rows)
+    assert len(KernelPlan(many).kernels) > 3 * len(KernelPlan(few).kernels)
+    assert lines(many) < 1.1 * lines(few)

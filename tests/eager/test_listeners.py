@@ -1,0 +1,76 @@
+"""Tapes are shown what is recorded while they listen."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+import retrograd as rg
+from retrograd.eager import listeners
+from retrograd.ir import Node, spec
+from retrograd.ops.leaf import input_node
+
+
+def test_a_tape_sees_what_came_before_as_an_input():
+    x = rg.tensor(2.0, requires_grad=True)
+    y = x * x
+    with rg.Tape() as tape:
+        z = y + 1.0
+    assert [e.op for e in tape] == ["input", "constant", "add"]
+    assert [e.value for e in tape] == [4, 1, 5]
+    assert z.item() == 5
+
+
+class Listener:
+    """What a tape is to those that record."""
+
+    sees_all = False
+
+    def __init__(self) -> None:
+        self.seen: list[Node] = []
+
+    def record(self, node: Node) -> None:
+        self.seen.append(node)
+
+    def holds(self, node: Node) -> bool:
+        return node in self.seen
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listeners, "RECORDERS", ())
+
+
+def test_who_is_shown_a_node(alone: None) -> None:
+    a, b = Listener(), Listener()
+    nodes = [input_node(spec((2,))) for _ in range(4)]
+    listeners.shown(nodes[0])
+    for x in (a, b, a):
+        listeners.add_recorder(x)  # twice is once
+    assert listeners.shown(nodes[1]) is nodes[1]
+    listeners.drop_recorder(a)
+    listeners.shown(nodes[2])
+    assert (a.seen, b.seen) == ([nodes[1]], nodes[1:3])
+    assert listeners.on_tape(nodes[2])
+    assert not listeners.on_tape(nodes[0])
+    assert not listeners.sees_all()
+    b.sees_all = True
+    assert listeners.sees_all()
+
+
+def test_those_that_are_gone_are_forgotten(alone: None) -> None:
+    a, b = Listener(), Listener()
+    listeners.add_recorder(a)
+    listeners.add_recorder(b)
+    del a
+    gc.collect()
+    assert listeners.alive() == [b]
+    assert len(listeners.RECORDERS) == 1
+
+
+def test_nobody_sees_what_is_traced(alone: None) -> None:
+    a = Listener()
+    listeners.add_recorder(a)
+    rg.trace(lambda x: rg.sin(x) * 2.5, spec((3,)))
+    assert a.seen == []
