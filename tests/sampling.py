@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -23,6 +23,17 @@ def sampled(cases: Iterable[T], count: int, seed: str = "") -> list[T]:
         return found
     chosen = random.Random(seed).sample(range(len(found)), count)
     return [found[i] for i in sorted(chosen)]
+
+
+def mostly_exhaustive(cases: Iterable[Any], count: int, seed: str = "") -> list[Any]:
+    """All cases, as parameters; `count` of them belong to `make test-all`, the others to
+    `make test-exhaustive`."""
+    found = list(cases)
+    chosen = {*random.Random(seed).sample(range(len(found)), min(count, len(found)))}
+    return [
+        case if i in chosen else pytest.param(case, marks=pytest.mark.exhaustive)
+        for i, case in enumerate(found)
+    ]
 
 
 def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:

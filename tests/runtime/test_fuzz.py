@@ -85,7 +85,7 @@ def test_random_graphs_agree_with_the_reference(seeds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", blocks(5, 150, more=15), ids=str)
+@pytest.mark.parametrize("seeds", blocks(2, 150, more=18), ids=str)
 def test_thousands_of_random_graphs(seeds):
     each(range(10_000 + seeds.start, 10_000 + seeds.stop), agrees)
 
@@ -145,7 +145,7 @@ def test_bits_do_not_depend_on_threads(small_bands, seeds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", blocks(3, 60, more=7), ids=str)
+@pytest.mark.parametrize("seeds", blocks(1, 60, more=9), ids=str)
 def test_bits_of_many_graphs_do_not_depend_on_threads(small_bands, seeds):
     each(range(20_000 + seeds.start, 20_000 + seeds.stop), threads_agree(small_bands, []))
 
@@ -225,7 +225,7 @@ def test_machines_agree(machines, seeds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", blocks(3, 40, more=7), ids=str)
+@pytest.mark.parametrize("seeds", blocks(1, 20, more=19), ids=str)
 def test_machines_agree_on_many_graphs(machines, seeds):
     each(range(30_000 + seeds.start, 30_000 + seeds.stop), machines_agree(machines))
 
