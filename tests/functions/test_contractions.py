@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from tests.functions.numpy_arrays import A, B, C, rng, same
 
 F = rg.nn.functional
 
@@ -72,3 +73,40 @@ ONE, THREE = rg.ones((2, 1)), rg.ones((3, 2))
 def test_nothing_that_sums_products_broadcasts_what_it_sums_along(f):
     with pytest.raises(rg.ShapeError):
         f()
+
+
+@pytest.mark.usefixtures("reference")
+def test_products():
+    same(rg.matmul(A, C[0].T), A @ C[0].T)
+    same(rg.matmul(B, A.T), B @ A.T)
+    same(rg.matmul(C, B), C @ B)
+    same(rg.matmul(A[0], C.swapaxes(1, 2)), A[0] @ C.swapaxes(1, 2))
+    same(rg.matmul(C[:, None], C.swapaxes(1, 2)), C[:, None] @ C.swapaxes(1, 2), 1e-5)
+    same(rg.tensordot(C, A, axes=2), np.tensordot(C, A, 2), 1e-5)
+    same(rg.tensordot(C, A, axes=((1,), (0,))), np.tensordot(C, A, ((1,), (0,))), 1e-5)
+    same(rg.vecdot(A, B), (A * B).sum(-1), 1e-5)
+    same(rg.outer(B, A[0]), np.outer(B, A[0]))
+    for order in (2, 1, 0, 3, np.inf, -np.inf):
+        expected = np.linalg.norm(A, order, axis=1)
+        same(rg.vector_norm(A, axis=1, ord=order), expected, 1e-5)
+    huge = np.array([3e30, 4e30], np.float32)
+    assert rg.vector_norm(huge).item() == pytest.approx(5e30)
+    assert rg.vector_norm(rg.zeros(0)).item() == 0
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "shapes"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)]), ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]),
+        ("bij,bjk->bik", [(2, 3, 4), (2, 4, 3)]), ("ii->i", [(3, 3)]), ("ii", [(3, 3)]),
+        ("iji->j", [(3, 2, 3)]), ("i,j", [(2,), (3,)]), ("ij->ji", [(2, 3)]), ("ij->", [(2, 3)]),
+        ("...ij,...jk->...ik", [(2, 3, 4), (4, 2)]), ("ihd,jhd->hij", [(3, 2, 4), (5, 2, 4)]),
+        ("ij,ij->ij", [(2, 3), (2, 3)]), ("ab,b,cb->ac", [(2, 3), (3,), (4, 3)]),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("reference")
+def test_einsum(subscripts, shapes):
+    arrays = [rng.normal(size=s) for s in shapes]
+    if subscripts == "...ij,...jk->...ik":
+        arrays[1] = np.broadcast_to(arrays[1], (2, 4, 2))
+    same(rg.einsum(subscripts, *arrays), np.einsum(subscripts, *arrays), 1e-12)

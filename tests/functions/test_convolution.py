@@ -81,13 +81,6 @@ def test_conv_transpose_against_torch(rank, options):
     )  # fmt: skip
 
 
-@pytest.fixture
-def reference():
-    """Many small programs: run on the reference backend, which compiles nothing."""
-    with rg.backend("reference"):
-        yield
-
-
 @pytest.mark.torch
 @pytest.mark.usefixtures("reference")
 @pytest.mark.parametrize("rank", [1, 2, 3])

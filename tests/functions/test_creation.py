@@ -11,6 +11,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.nn import functional as F
+from tests.functions.numpy_arrays import same
 
 H = 1e-5
 POINT = 1.3
@@ -311,3 +312,18 @@ def test_python_numbers_of_tensors_that_require_a_gradient_warn():
             assert leave(x) == 3
     assert x.item() == 3
     assert (2 * x).tolist() == 6
+
+
+@pytest.mark.usefixtures("reference")
+def test_creation():
+    same(rg.arange(5), np.arange(5))
+    same(rg.arange(1.0, 2.0, 0.25), np.arange(1, 2, 0.25))
+    same(rg.arange(5, 0, -2), np.arange(5, 0, -2))
+    same(rg.linspace(0, 1, 5), np.linspace(0, 1, 5))
+    same(rg.eye(3, 4, k=1), np.eye(3, 4, 1))
+    same(rg.full((2, 2), 7), np.full((2, 2), 7))
+    assert rg.full((), True).dtype == rg.bool
+    assert rg.zeros_like(rg.tensor([1, 2])).dtype == rg.int64
+    assert rg.ones((2, 0)).tolist() == [[], []]
+    assert rg.isdtype(rg.float32, ("bool", "real floating"))
+    assert not rg.isdtype(rg.float32, "integral")

@@ -14,6 +14,19 @@ OTHERS = [0, -1, 2, slice(None), slice(1, None), None, ..., [0, 1], np.array([1]
           np.array([[0], [1]]), np.array([], np.int64)]  # fmt: skip
 
 
+COUNTED = np.arange(60).reshape(3, 4, 5)
+J, K = np.array([0, -1]), np.array([[1], [2]])
+KEYS = [
+    0, -1, np.s_[1:], np.s_[::2], np.s_[::-1], np.s_[-2:0:-1], np.s_[:, 1], np.s_[..., -1],
+    np.s_[None],
+    np.s_[:, None, ..., 2:4], np.s_[5:2], np.s_[J], np.s_[J, K], np.s_[:, J], np.s_[:, J, K],
+    np.s_[J, :, K], np.s_[0, :, J], np.s_[J, 1:, 2], np.s_[..., J], np.s_[COUNTED[:, 0, 0] > 10],
+    np.s_[COUNTED > 30], np.s_[:, COUNTED[0, :, 0] > 5, J[0]], np.s_[[0, 1], [1, 2]], np.s_[[]],
+    np.s_[1, 2, 3],
+    np.s_[None, J, None], np.s_[10:], np.s_[:, -3:-1, ::3], np.s_[()], np.s_[..., None],
+]  # fmt: skip
+
+
 def keys(n: int, seed: int = 0):
     draw = random.Random(seed)
     for _ in range(n):
@@ -125,3 +138,47 @@ def test_an_axis_that_is_not_there_is_an_index_error_and_a_value_error(f, match)
         f()
     assert isinstance(failure.value, IndexError)
     assert isinstance(failure.value, ValueError)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.usefixtures("reference")
+def test_indexing(key):
+    got = rg.asarray(COUNTED)[key]
+    assert got.shape == COUNTED[key].shape
+    np.testing.assert_array_equal(got.numpy(), COUNTED[key])
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "words"),
+    [
+        (3, IndexError, "3"), (np.s_[:, :, 5], IndexError, "axis 2"), (np.s_[0, 0, 0, 0],
+        IndexError, "4"),
+        (np.s_[0, -5], IndexError, "-5"), (1.5, TypeError, "1.5"), ("a", TypeError, "a"),
+        (np.s_[[0.5]], TypeError, "integers"),
+        (np.s_[..., 0, ...], IndexError, "one"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("reference")
+def test_bad_indices(key, error, words):
+    with pytest.raises(error, match=words):
+        rg.asarray(COUNTED)[key]
+
+
+@pytest.mark.usefixtures("reference")
+def test_bad_indices_in_arrays_are_found_when_computed():
+    with pytest.raises(rg.IndexRangeError, match="7"):
+        rg.asarray(COUNTED)[[0, 7]].numpy()
+
+
+@pytest.mark.usefixtures("reference")
+def test_bad_indices_name_the_line_and_what_there_is():
+    for f in (rg.scatter_add, rg.scatter_max, rg.scatter_set):  # programs of theirs are shared
+        with pytest.raises(rg.IndexRangeError, match=r"-4 to 3.*test_indexing\.py") as caught:
+            f(rg.zeros(4), rg.tensor([0, 7]), rg.ones(2)).numpy()
+        assert "f32[4]" in str(caught.value)
+    x = rg.zeros((2, 3))
+    for key in (5, (0, 0, 0), rg.tensor([True, False, True])):
+        with pytest.raises(rg.IndexRangeError, match=r"test_indexing\.py"):
+            x[key]
+    with pytest.raises(rg.ShapeError, match=r"\(arange at .*test_indexing\.py"):
+        rg.arange(0, 3, 0)

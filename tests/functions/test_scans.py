@@ -41,6 +41,7 @@ def test_integers_are_summed_in_64_bits(dtype):
     assert rg.cumulative_sum(x, dtype=rg.int8).numpy()[-1] == np.int64(300).astype(np.int8)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("n", [1, 2, 7, 16, 17, 100])
 @pytest.mark.parametrize(
     ("name", "dim"), [("cumsum", 0), ("cumprod", 0), ("logcumsumexp", 0), ("cummax", 0)]

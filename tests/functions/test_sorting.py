@@ -62,6 +62,7 @@ def test_wide_keys_and_extremes():
     np.testing.assert_array_equal(rg.sort(y, descending=True).numpy(), np.sort(y)[::-1])
 
 
+@pytest.mark.torch
 def test_gradients_against_torch():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     rng = np.random.default_rng(0)
@@ -79,6 +80,7 @@ def test_gradients_against_torch():
     np.testing.assert_array_equal(small, np.sort(x, 0)[:2])
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_searchsorted(side):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,76 +10,10 @@ import pytest
 import retrograd as rg
 from retrograd import gnn
 from retrograd.errors import FormatError, IndexRangeError, OptionError, ShapeError
-from tests.gnn.graphs import any_dag, any_graph, shapes
+from tests.gnn.graphs import any_dag
+from tests.gnn.torch_layers import compare, graphs, reduced
 
 F = 3
-
-
-def reduced(torch: Any, rows: Any, target: Any, n: int, kind: str, score: Any = None) -> Any:
-    """Rows combined at each node, one node after the other."""
-    found = []
-    for v in range(n):
-        own = rows[np.flatnonzero(target == v)]
-        if not len(own):
-            found.append(torch.zeros(rows.shape[1:], dtype=rows.dtype) + 0 * rows.sum())
-        elif kind == "attention":
-            share = torch.softmax(score[np.flatnonzero(target == v)], 0)
-            found.append((own * share.reshape(-1, *(1,) * (own.ndim - 1))).sum(0))
-        elif kind == "softmax":
-            found.append((own * torch.softmax(own, 0)).sum(0))
-        elif kind in ("max", "min"):
-            found.append(getattr(own, "a" + kind)(0))  # ties share the gradient
-        else:
-            found.append(getattr(own, kind)(0))
-    return torch.stack(found) if found else rows.new_zeros((0, *rows.shape[1:])) + rows.sum()
-
-
-def compare(mine: Callable[..., Any], theirs: Callable[..., Any], arrays: list[Any]) -> None:
-    """Values, and gradients of a weighted sum with respect to all arrays."""
-    import torch
-
-    given = [torch.tensor(a, requires_grad=True) for a in arrays]
-    expected = theirs(*given)
-    c = np.random.default_rng(0).normal(size=tuple(expected.shape))
-    (expected * torch.tensor(c)).sum().backward()
-
-    def loss(*xs: Any) -> Any:
-        y = mine(*xs)
-        return (y * c).sum(), y
-
-    (_, y), grads = rg.value_and_grad(loss, tuple(range(len(arrays))), has_aux=True)(
-        *map(rg.tensor, arrays)
-    )
-    np.testing.assert_allclose(y.numpy(), expected.detach().numpy(), rtol=1e-11, atol=1e-12)
-    for g, x in zip(grads, given, strict=True):
-        wanted = np.zeros(g.shape) if x.grad is None else x.grad.numpy()
-        np.testing.assert_allclose(g.numpy(), wanted, rtol=1e-10, atol=1e-11)
-
-
-def graphs(count: int) -> list[tuple[str, int, Any]]:
-    rng = np.random.default_rng(3)
-    return [*shapes(rng), *[(f"random {k}", *any_graph(rng)) for k in range(count)]]
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize("aggregate", ["sum", "mean", "max", "min", "softmax", "attention"])
-def test_message_passing(aggregate: str) -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
-    for k, (_, n, edges) in enumerate(graphs(20)):
-        rng = np.random.default_rng(k)
-        e = edges.shape[1]
-        x, w, f, s = (rng.normal(size=size) for size in ((n, F), e, (e, F), e))
-        g = gnn.Graph(n, edges)
-        extra = [s] if aggregate == "attention" else []
-
-        def mine(x: Any, w: Any, f: Any, *s: Any, g: Any = g) -> Any:
-            return gnn.message_pass(x, g, w, aggregate, edge_features=f, score=s[0] if s else None)
-
-        def theirs(x: Any, w: Any, f: Any, *s: Any, n: int = n, edges: Any = edges) -> Any:
-            rows = (x[edges[0]] + f) * w[:, None]
-            return reduced(torch, rows, edges[1], n, aggregate, *s)
-
-        compare(mine, theirs, [x, w, f, *extra])
 
 
 @pytest.mark.torch
@@ -101,33 +34,6 @@ def test_gcn() -> None:
             return (root[:, None] * matrix * root) @ x @ m + b
 
         compare(lambda x, w, g=g: layer(x, g, w), theirs, [x, w])
-
-
-@pytest.mark.torch
-def test_attention_layer() -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
-    layer = gnn.GATConv(F, 2, heads=2, edge_features=2, dtype="float64")
-    p = {k: torch.tensor(v.numpy().copy()) for k, v in layer.named_parameters()}
-    for k, (_, n, edges) in enumerate(graphs(10)):
-        rng = np.random.default_rng(k)
-        e = edges.shape[1]
-        x, w, f = rng.normal(size=(n, F)), rng.uniform(0.1, 1, e), rng.normal(size=(e, 2))
-        g = gnn.Graph(n, edges)
-
-        def theirs(x: Any, w: Any, f: Any, n: int = n, edges: Any = edges, e: int = e) -> Any:
-            a, b = (
-                (x @ p[f"from_{end}.weight"].T).reshape(n, 2, 2) for end in ("source", "target")
-            )
-            seen = a[edges[0]] + b[edges[1]] + (f @ p["from_edge.weight"].T).reshape(e, 2, 2)
-            loops = np.arange(n)
-            every = torch.cat([seen, a + b])
-            score = (torch.nn.functional.leaky_relu(every, 0.2) * p["attention"]).sum(-1)
-            rows = torch.cat([a[edges[0]] * w[:, None, None], a])
-            ids = np.concatenate([edges[1], loops])
-            parts = [reduced(torch, rows[:, h], ids, n, "attention", score[:, h]) for h in range(2)]
-            return torch.stack(parts, 1).reshape(n, 4) + p["bias"]
-
-        compare(lambda x, w, f, g=g: layer(x, g, w, f), theirs, [x, w, f])
 
 
 @pytest.mark.torch
@@ -181,20 +87,6 @@ def test_relations_gates_and_isomorphism() -> None:
             (relational, by_type), (gin, summed), (gated, updated), (sage, greatest),
         ):  # fmt: skip
             compare(lambda x, w, g=g, layer=layer: layer(x, g, w), theirs, [x, w])
-
-
-@pytest.mark.parametrize("aggregate", ["sum", "mean", "max", "softmax"])
-def test_readout_is_that_of_each_graph(aggregate: str) -> None:
-    rng = np.random.default_rng(0)
-    sizes = [3, 1, 0, 4]
-    g = gnn.batch([gnn.Graph(n, []) for n in sizes])
-    x = rng.normal(size=(8, 2))
-    y = gnn.readout(x, g, aggregate).numpy()
-    with pytest.raises(rg.ShapeError, match="one row each"):
-        gnn.rows_of(g, x[1:])
-    for k, rows in enumerate(gnn.rows_of(g, x)):
-        alone = gnn.readout(rows, gnn.Graph(len(rows), []), aggregate).numpy()[0]
-        assert y[k].tobytes() == alone.tobytes()
 
 
 def test_layers_give_the_same_bits_in_every_batch_and_on_any_number_of_threads() -> None:
@@ -283,41 +175,6 @@ def test_no_bit_depends_on_the_order_of_a_batch_or_on_threads(kind: str) -> None
             _, found = run(gnn.batch(sorted(shuffled, key=gnn.content_key)))
         assert own == [alone[k] for k in order]
         assert found == expected
-
-
-def test_a_sparse_matrix_is_an_ordinary_argument() -> None:
-    rng = np.random.default_rng(0)
-    dense = rng.normal(size=(5, 4)) * (rng.random((5, 4)) < 0.4)
-    w, c = rng.normal(size=(4, 3)), rng.normal(size=(5, 3))
-    matrix = gnn.CSR.from_dense(dense)
-    step = rg.jit(rg.grad(lambda m, w: ((m @ w) * c).sum(), (0, 1)))
-    dm, dw = step(matrix, rg.tensor(w))
-    np.testing.assert_allclose((matrix @ w).numpy(), dense @ w, rtol=1e-13)
-    np.testing.assert_allclose(dw.numpy(), dense.T @ c, rtol=1e-12)
-    np.testing.assert_allclose(dm.values.numpy(), (c @ w.T)[dense != 0], rtol=1e-12)
-    np.testing.assert_array_equal(matrix.to_dense().numpy(), dense)
-    layer = gnn.GCNConv(4, 2, dtype="float64")
-    g = gnn.Graph(5, [[0, 1], [1, 2]])
-    np.testing.assert_allclose(layer(matrix, g).numpy(), layer(dense, g).numpy(), rtol=1e-12)
-    import scipy.sparse
-
-    other = gnn.CSR.from_scipy(scipy.sparse.coo_matrix(dense))
-    np.testing.assert_array_equal(other.to_dense().numpy(), dense)
-    with pytest.raises(ShapeError):
-        matrix @ rng.normal(size=(5, 3))
-    with pytest.raises(FormatError, match="value 1 is in column 7"):
-        gnn.CSR([1.0, 2.0], [0, 7], [0, 1, 2], (2, 4))
-
-
-def test_edge_dropout() -> None:
-    g = gnn.Graph(1, np.zeros((2, 4000), np.int64))
-    drop = gnn.EdgeDropout(0.25, generator=rg.random.Generator(0))
-    weight = drop(g).numpy()
-    assert set(np.unique(weight).tolist()) == {0.0, float(np.float32(4 / 3))}
-    assert abs((weight == 0).mean() - 0.25) < 0.03
-    fewer = gnn.drop_edges(g.replace(edge_weight=np.arange(4000.0)), 0.5, seed=1)
-    assert abs(fewer.num_edges - 2000) < 200
-    assert fewer.edge_weight.shape == (fewer.num_edges,)
 
 
 def test_bad_input() -> None:

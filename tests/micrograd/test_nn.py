@@ -5,7 +5,6 @@ import random
 
 import pytest
 
-import retrograd as rg
 from retrograd.micrograd import MLP, Layer, Neuron
 
 
@@ -94,11 +93,3 @@ def test_against_micrograd_step_by_step():
                 p.data -= 0.1 * p.grad
             found.append(loss.data)
         assert found[0] == pytest.approx(found[1], rel=1e-12)
-
-
-def test_the_names_of_micrograd():
-    from retrograd.micrograd.engine import Value
-    from retrograd.micrograd.nn import Module
-
-    assert Value is rg.Value
-    assert rg.micrograd.Module is Module

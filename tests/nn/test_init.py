@@ -123,6 +123,7 @@ def test_in_place():
     init.seed(0)
 
 
+@pytest.mark.torch
 def test_against_torch():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     for shape, groups in (((4, 2, 3), 2), ((3, 5, 2, 3), 1), ((6, 1, 3, 3, 1), 3)):

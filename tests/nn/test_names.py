@@ -33,6 +33,7 @@ def public(module: ModuleType) -> list[str]:
     return [n for n in names if n not in OTHERS]
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("path", ["nn", "nn.functional", "nn.init", "nn.utils.rnn", "linalg"])
 def test_names(path: str) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
@@ -60,6 +61,7 @@ def arguments(f: Any) -> list[str]:
     return [name.split("=")[0].strip() for name in names if name.strip() not in ("", "*")]
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("path", ["nn", "nn.functional"])
 def test_arguments(path: str) -> None:
     """In the order in which PyTorch takes them, but those on the page."""

@@ -82,3 +82,15 @@ def on_values(name, x):
 
 def generators(n):
     return [np.random.default_rng(seed) for seed in range(n)]
+
+
+def tanh(x, cls):
+    """An operation of a user's own, as users of micrograd write it."""
+    t = math.tanh(x.data)
+    out = cls(t, (x,), "tanh")
+
+    def _backward():
+        x.grad += (1 - t**2) * out.grad
+
+    out._backward = _backward
+    return out

@@ -4,7 +4,6 @@ import builtins
 import math
 import random
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,22 +11,7 @@ import pytest
 import retrograd as rg
 from retrograd.micrograd import MLP
 from tests.scalar.programs import generators, on_values, random_program
-
-
-def both(Value, make, calls=4):
-    """What calls of a function give with and without jit. `make(cls, compile)` returns a function
-    of the number of the call, and the leaves that it changes."""
-    found = []
-    for compiled in (False, True):
-        f, leaves = make(Value, rg.jit if compiled else lambda f: f)
-        rows = []
-        for k in range(calls):
-            result = f(k)
-            numbers = [r.data if isinstance(r, Value) else r for r in np.atleast_1d(result)]
-            rows.append([*numbers, *[x.data for x in leaves], *[x.grad for x in leaves]])
-        found.append(np.array(rows, float))
-    np.testing.assert_allclose(found[1], found[0], rtol=1e-12, atol=1e-14)
-    return found[0]
+from tests.scalar.with_jit import both
 
 
 def test_a_training_step_over_closed_over_leaves(Value):
@@ -226,153 +210,6 @@ def test_integers_are_part_of_the_structure(Value):
     f = rg.jit(lambda tokens, x: (sum(table[t] for t in tokens) * x).data)
     assert [f([0, 1], 2.0), f([2, 2, 1], 1.0), f([0, 1], 3.0)] == [6.0, 8.0, 9.0]
     assert f.cache_stats() == {"calls": 3, "compilations": 2, "signatures": 2}
-
-
-def test_leaves_are_leaves_outside_too(Value):
-    """Their numbers live in arrays after the first call; nothing else is different."""
-    w = Value(1.0, label="w")
-    step = rg.jit(lambda x: _descend(w, x))
-    step(2.0)
-    assert (w.data, w.grad, w.label) == (0.6, 4.0, "w")
-    y = w * w
-    w.data = 5.0
-    z = w * w
-    y.backward()
-    assert (y.data, z.data, w.grad) == (0.36, 25.0, pytest.approx(5.2))
-    w.grad = 0.0
-    assert repr(w) == "Value(data=5.0, grad=0.0, label='w')"
-    step(2.0)
-    assert (w.data, w.grad) == (3.0, 20.0)
-    other = rg.jit(lambda: (w * 2).data)
-    assert other() == 6.0
-
-
-def _descend(w, x):
-    y = w * w * x
-    y.backward()
-    w.data -= 0.1 * w.grad
-
-
-def test_a_way_back_goes_on_through_results(Value):
-    """From outside of the function to leaves that were passed, closed over, and set inside."""
-
-    def make(cls, jit):
-        a, b = cls(0.7), cls(-1.3)
-
-        @jit
-        def f(x, c, n):
-            before = (x * a + b**2).tanh() * c + x**n
-            inner = before * 2
-            inner.backward()
-            a.data = a.data - 0.1 * a.grad
-            return [before, x.relu() * b + a, a.data * 2]
-
-        def step(k):
-            a.grad = b.grad = 0.0
-            x = cls(0.3 + 0.2 * k)
-            r, s, number = f(x, 0.5 + k, 3)
-            y = (r * s + r) * b
-            y.backward()
-            y.backward()
-            found = [y.data, r.grad, x.grad, a.grad, b.grad, number]
-            y.zero_grad()
-            return [*found, x.grad, a.grad]
-
-        return step, [a, b]
-
-    both(Value, make)
-
-
-def test_leaves_that_are_made_inside(Value):
-    """Those that go with the call are new in each; those that somebody keeps are state."""
-
-    def make(cls, jit):
-        w = cls(2.0)
-        kept: list[Any] = []
-
-        @jit
-        def f(c):
-            if not kept:
-                kept.append(cls(1.0))
-            x, z = cls(0.5), cls(w.data * c)
-            y = w * x * z * kept[0]
-            y.backward()
-            x.data = x.data + 1.0
-            kept[0].data = kept[0].data * 0.5 + c
-            return [x.grad, z.grad, x.data, z.data, y]
-
-        def step(k):
-            y = f(1.0 + k)
-            y[-1].backward()
-            return y
-
-        return step, [w]
-
-    both(Value, make)
-
-
-def test_an_operation_of_ones_own_is_refused(Value):
-    w = Value(2.0)
-    with pytest.raises(rg.TraceError, match="operation of your own"):
-        rg.jit(lambda: Value(3.0, (w,), (2.0,)).backward())()
-    assert (w.grad, w.data) == (0.0, 2.0)
-
-
-def test_a_way_back_counts_with_the_numbers_of_its_call(Value):
-    w = Value(2.0)
-    f = rg.jit(lambda x: w * w * x)
-    first, second = f(3.0), None
-    w.data = 10.0
-    second = f(1.0)
-    first.backward()
-    assert (first.data, w.grad) == (12.0, 12.0)
-    second.backward()
-    assert (second.data, w.grad) == (100.0, 32.0)
-    assert first.grad == 1.0
-    first.grad = 0.5
-    first._backward()
-    assert w.grad == 38.0
-    assert (rg.jit(lambda x: x + w)(1.0) - 1.0).data == 10.0
-
-
-@pytest.mark.parametrize("rng", generators(20), ids=str)
-def test_random_programs_whose_end_is_outside(Value, rng):
-    program = random_program(rng, lines=20, leaves=3)
-
-    def make(cls, jit):
-        leaves = [cls(x) for x in program.leaves]
-
-        @jit
-        def f():
-            return _run(program, leaves)[3:]
-
-        def step(k):
-            end = sum(f()[-4:])
-            end.backward()
-            return end
-
-        return step, leaves
-
-    both(Value, make, calls=2)
-
-
-def test_what_is_kept_beyond_the_call_is_an_error(Value):
-    w = Value(2.0)
-    kept = []
-    rg.jit(lambda: kept.append(w * 2))()
-    for use in (lambda v: v.data, lambda v: v + 1, lambda v: v.backward(), lambda v: v * w):
-        with pytest.raises(rg.TraceError):
-            use(kept[0])
-
-
-def test_a_value_computed_outside_is_refused(Value):
-    outside = Value(2.0) * 3
-    w = Value(1.0)
-    with pytest.raises(rg.TraceError, match="outside"):
-        rg.jit(lambda: w * outside)()
-    with pytest.raises(rg.TraceError, match="pass a leaf"):
-        rg.jit(lambda v: v * 2)(outside)
-    assert (w * outside).data == 6.0
 
 
 def test_jit_in_jit_and_constants_in_results(Value):

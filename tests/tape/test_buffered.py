@@ -1,7 +1,6 @@
 """Tapes record on pages: what they say is what they say on nodes, and nobody else pays for them."""
 
 import contextlib
-import gc
 import random
 import threading
 
@@ -9,8 +8,9 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.eager import listeners, quick_dispatch, segments, trace_buffer
+from retrograd.eager import segments, trace_buffer
 from retrograd.tape import Tape
+from tests.tape.on_pages import Counted, same
 
 
 @pytest.fixture
@@ -96,15 +96,6 @@ def found(tape, total, leaves):
     return text, lines, [values, *dense, grads], paged
 
 
-def same(a, b):
-    assert len(a) == len(b)
-    for x, y in zip(a, b, strict=True):
-        assert (x is None) == (y is None)
-        if x is not None:
-            assert x.dtype == y.dtype
-            assert x.tobytes() == y.tobytes()
-
-
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize(
     "seed", [0, 1, 2, 3, *[pytest.param(k, marks=pytest.mark.slow) for k in range(4, 40)]]
@@ -129,27 +120,6 @@ def test_pages_say_what_nodes_say(seed, inside, short_pages):
         assert lines == results[0][1]
         for a, b in zip(numbers, results[0][2], strict=True):
             same(a, b)
-
-
-class Counted:
-    """How often something is called that has to do with tapes, nodes or what is not yet known."""
-
-    def __init__(self, monkeypatch):
-        self.calls = {}
-        for where, name in (
-            (quick_dispatch, "_with_tapes"),
-            (quick_dispatch, "_look"),
-            (trace_buffer, "materialize"),
-            (listeners, "alive"),
-        ):
-            monkeypatch.setattr(where, name, self.counted(name, getattr(where, name)))
-
-    def counted(self, name, f):
-        def call(*args, **kwargs):
-            self.calls[name] = self.calls.get(name, 0) + 1
-            return f(*args, **kwargs)
-
-        return call
 
 
 def work():
@@ -190,29 +160,6 @@ def test_a_tape_that_is_alive_costs_others_nothing(kind, monkeypatch):
     assert y is not None
 
 
-def test_a_program_that_is_recorded_again_is_found(monkeypatch, short_pages):
-    def program(tape):
-        x, w = tape.leaf([1.0, 2.0], name="x"), rg.tensor([3.0, 4.0], requires_grad=True)
-        y = x
-        for k in range(60):
-            y = rg.tanh(y * (1.1 + k) + x) * w
-        return tape.backward_dense(y.sum())
-
-    with rg.backend("reference"):
-        first, _ = [program(Tape()) for _ in range(2)]
-        misses = rg.cache_stats()["misses"]
-        counted = Counted(monkeypatch)
-        tape = Tape()
-        for _ in range(3):
-            same(program(tape), first)
-            assert tape.on_pages
-            tape.reset()
-    assert rg.cache_stats()["misses"] == misses
-    pages = 3 * 60 * 4 / 8
-    assert counted.calls["_with_tapes"] <= 4 * pages  # of arrays of a page, and cuts
-    assert {"materialize", "alive"}.isdisjoint(counted.calls)
-
-
 def test_what_a_tape_has_is_fresh_each_time():
     tape = Tape()
     x = tape.leaf([1.0, 2.0])
@@ -225,56 +172,6 @@ def test_what_a_tape_has_is_fresh_each_time():
     same(tape.backward_dense(y), kept)
     assert [e.value.tolist() for e in tape][:2] == [[1, 2], [1, 4]]
     assert tape[1] is tape[1]
-
-
-def test_operations_that_fail_leave_a_tape_on_pages_as_it_was():
-    tape = Tape()
-    x, c = tape.leaf([1.0, 2.0]), rg.tensor([1.0, 2.0, 3.0])
-    with pytest.raises(rg.ShapeError):
-        x + c
-    assert len(tape) == 1
-    assert (x * 2).tolist() == [2, 4]
-    assert [e.op for e in tape] == ["input", "constant", "mul"]
-
-
-def test_old_tensors_of_many_pages_are_refused(short_pages):
-    tape = Tape()
-    x = y = tape.leaf([1.0, 2.0])
-    kept = []
-    for _ in range(30):
-        y = y * 1.5 + x
-        kept.append(y)
-    tape.reset()
-    z = tape.leaf([1.0, 2.0])
-    for old in (x, y, kept[3], kept[20]):
-        for use in (lambda old=old: old * 2, lambda old=old: z * old, lambda old=old: rg.sin(old)):
-            with pytest.raises(rg.StaleTapeError, match="reset"):
-                use()
-        with pytest.raises(rg.StaleTapeError, match="reset"):
-            tape.backward_dense(old, [1.0, 1.0])
-        assert old.numpy().shape == (2,)
-    assert tape.backward_dense(z * 2, [1, 1])[0].tolist() == [2, 2]
-
-
-def test_tensors_of_a_tape_that_is_gone_are_tensors_like_others(short_pages):
-    w = rg.tensor(2.0, requires_grad=True)
-    tape = Tape()
-    x = y = tape.leaf(3.0)
-    with tape:
-        for _ in range(20):
-            y = y * 0.5 + x * w
-    del tape
-    gc.collect()
-    z = y * y + w
-    z.backward()
-    one, two = rg.tensor(2.0, requires_grad=True), rg.tensor(3.0, requires_grad=True)
-    expected = two
-    for _ in range(20):
-        expected = expected * 0.5 + two * one
-    expected = expected * expected + one
-    expected.backward()
-    assert z.item() == expected.item()
-    assert (w.grad.item(), x.grad.item()) == (one.grad.item(), two.grad.item())
 
 
 def test_blocks_of_two_tapes_and_what_lies_between():

@@ -9,34 +9,9 @@ import retrograd as rg
 from retrograd.autodiff import Cotangents
 from retrograd.ir import full, reachable
 from retrograd.tape.reverse import walk
+from tests.tape.worked_example import plain, worked_example
 
-
-@pytest.fixture(autouse=True)
-def on_reference():
-    with rg.backend("reference"):
-        yield
-
-
-def worked_example():
-    tape = rg.Tape()
-    a, b, d = (tape.leaf(v, name=n) for v, n in ((2.0, "a"), (3.0, "b"), (1.0, "d")))
-    return tape, rg.relu(a * b + d)
-
-
-def plain(gradients):
-    return [None if g is None else g.item() for g in gradients]
-
-
-def test_entries_are_open_to_inspection():
-    tape, f = worked_example()
-    assert [e.op for e in tape] == ["input", "input", "input", "mul", "add", "relu"]
-    assert [e.parents for e in tape] == [(), (), (), (0, 1), (3, 2), (4,)]
-    assert [e.name for e in tape][:3] == ["a", "b", "d"]
-    assert [e.value.item() for e in tape] == [2, 3, 1, 6, 7, 7]
-    assert tape[-1].node is f.node
-    assert len(tape) == 6
-    with pytest.raises(IndexError, match="6 entries"):
-        tape[6]
+pytestmark = pytest.mark.usefixtures("reference")
 
 
 def test_every_form_of_gradient():
@@ -64,35 +39,6 @@ def test_frozen_entries():
     assert dense[1] is None
     assert dense[0].tolist() == [3, 4]
     assert tape.backward_total(y)[1].tolist() == [0, 0]
-
-
-def test_the_reverse_pass_step_by_step():
-    tape, f = worked_example()
-    steps = list(tape.trace_backward(f))
-    assert [s.entry.op for s in steps] == ["relu", "add", "mul"]
-    assert [(i, a.item()) for i, a in steps[2].contributions] == [(0, 3), (1, 2)]
-    assert steps[2].upstream.item() == 1
-
-
-def test_an_operand_used_twice_contributes_twice():
-    tape = rg.Tape()
-    x = tape.leaf(3.0)
-    y = x + x
-    (step,) = tape.trace_backward(y)
-    assert [(i, a.item()) for i, a in step.contributions] == [(0, 1), (0, 1)]
-    assert step.accumulated[0].item() == 2
-    assert plain(tape.backward_dense(y)) == [2, 1]
-
-
-def test_steps_reach_over_constants_and_complex_numbers():
-    before = rg.tensor([2.0, 5.0]) * 2
-    tape = rg.Tape()
-    z = tape.leaf([1 + 2j, 3 - 1j])
-    y = (rg.abs(z * before) ** 2).sum()
-    steps = list(tape.trace_backward(y))
-    (last,) = [s for s in steps if 0 in dict(s.contributions)]
-    np.testing.assert_allclose(last.accumulated[0], 2 * 16 * np.array([1 + 2j, 25 / 4 * (3 - 1j)]))
-    np.testing.assert_array_equal(last.accumulated[0], tape.backward_dense(y)[0])
 
 
 def test_the_context_records_everything_inside():
@@ -141,50 +87,6 @@ def test_stale_and_foreign_handles():
     assert plain(tape.backward_dense(fresh * fresh))[0] == 10
 
 
-def test_seeds_are_checked():
-    tape = rg.Tape()
-    y = tape.leaf([1.0, 2.0]) * 3
-    with pytest.raises(rg.GradientError, match="scalar"):
-        tape.backward_dense(y)
-    with pytest.raises(rg.ShapeError, match=r"seed for entry 2.*\(2,\), not \(3,\)"):
-        tape.backward_dense(y, seed=np.ones(3, np.float32))
-    with pytest.raises(rg.GradientError, match="i64"):
-        tape.leaf(3)
-    with pytest.raises(rg.DTypeError, match="must be float32, not float64"):
-        tape.backward_dense(y, seed=np.ones(2))
-    with pytest.raises(rg.DTypeError, match=r"the seed for entry 2"):
-        tape.backward_dense(y, seed="one")
-    with pytest.raises(rg.ShapeError, match="ragged"):
-        tape.backward_dense(y, seed=[[1.0], [1.0, 2.0]])
-    with pytest.raises(rg.OptionError, match="two seeds"):
-        tape.backward_from({y: [1.0, 1.0], 2: [1.0, 1.0]})
-    with pytest.raises(rg.OptionError, match="not as list"):
-        tape.backward_from([y])  # type: ignore[arg-type]
-    with pytest.raises(rg.StaleTapeError, match="no id"):
-        tape.backward_dense(-1)
-    with pytest.raises(rg.StaleTapeError, match="no id"):
-        tape.backward_dense(True)
-    assert tape.backward_from({}) == [None, None, None]
-    assert tape.backward_dense(y, seed=[1, 2])[0].tolist() == [3, 6]  # numbers take its dtype
-
-
-def test_not_a_number_as_a_seed_reaches_what_it_is_multiplied_into():
-    tape = rg.Tape()
-    x, w = tape.leaf([1.0, 2.0]), tape.leaf([3.0, 4.0])
-    y = x * w
-    found = tape.backward_dense(y, seed=[np.nan, 1.0])
-    assert [str(v) for v in found[0]] == ["nan", "4.0"]
-    assert [str(v) for v in found[1]] == ["nan", "2.0"]
-
-
-def test_a_seed_for_a_frozen_entry_reaches_nothing():
-    tape = rg.Tape()
-    x, c = tape.leaf(2.0), tape.leaf(3.0, requires_grad=False)
-    y = x * (c * c)
-    assert tape.backward_from({2: 1.0}) == [None] * len(tape)
-    assert plain(tape.backward_from({y: 1.0, c: 5.0})) == [9, None, None, 1]
-
-
 def test_without_gradients_entries_are_frozen():
     tape = rg.Tape()
     x = tape.leaf(2.0)
@@ -215,35 +117,6 @@ def test_what_nobody_asked_about_does_no_harm():
 
 def good_id(tape, tensor):
     return next(e.id for e in tape if e.node is tensor.node)
-
-
-def test_hooks_see_and_replace_gradients():
-    tape = rg.Tape()
-    x = tape.leaf([1.0, 2.0], name="x")
-    y = x * x
-    z = y.sum() + (y * 2).sum()
-    seen = []
-    first = tape.register_hook(y, lambda g: seen.append(g.tolist()))
-    second = tape.register_hook(y, lambda g: np.clip(g, 0, 1))
-    assert tape.backward_dense(z)[0].tolist() == [2, 4]
-    assert seen == [[3, 3]]  # complete: both uses have contributed
-    assert tape.backward_sparse(z)[1].tolist() == [1, 1]
-    first.remove()
-    second.remove()
-    second.remove()
-    assert tape.backward_dense(z)[0].tolist() == [6, 12]
-    assert len(seen) == 2
-    last = tape.register_hook(x, lambda g: -g)
-    assert tape.backward_dense(z)[0].tolist() == [-6, -12]
-    last.remove()
-    wrong = tape.register_hook(y, lambda g: np.ones(3, np.float32))
-    with pytest.raises(rg.ShapeError, match="hook returned for entry 1"):
-        tape.backward_dense(z)
-    wrong.remove()
-    with pytest.raises(rg.GradientError, match="frozen"):
-        tape.register_hook(tape.leaf(1.0, requires_grad=False), print)
-    with pytest.raises(rg.OptionError, match="hook"):
-        tape.register_hook(x, 3)  # type: ignore[arg-type]
 
 
 def test_a_finished_tape_answers_and_records_no_more():

@@ -137,7 +137,7 @@ def _documents(data: Path | None, console: Console) -> list[str]:
     return read_documents(data)
 
 
-def _tell_end(outcome: gpt.Outcome, out: Path, seconds: float, console: Console) -> None:
+def _tell_end(outcome: gpt.GPTOutcome, out: Path, seconds: float, console: Console) -> None:
     trainer = outcome.trainer
     if trainer.step < trainer.config.steps:
         again = [command(), "train", "gpt", "--out", str(out), "--resume"]
@@ -152,7 +152,9 @@ def _tell_end(outcome: gpt.Outcome, out: Path, seconds: float, console: Console)
     console.print(f"Checkpoint: {outcome.checkpoint} (more texts: {command()} sample {out})")
 
 
-def _show_samples(outcome: gpt.Outcome, count: int, temperature: float, console: Console) -> None:
+def _show_samples(
+    outcome: gpt.GPTOutcome, count: int, temperature: float, console: Console
+) -> None:
     if count == 0:
         return
     trainer = outcome.trainer

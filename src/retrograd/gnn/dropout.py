@@ -12,7 +12,7 @@ from retrograd.functions.random.generator import Generator
 from retrograd.gnn.graph import Graph
 from retrograd.nn import init
 from retrograd.nn.functional import dropout
-from retrograd.nn.functional.dropping import check_probability
+from retrograd.nn.functional.dropouts import check_probability
 from retrograd.nn.module.module import Module
 
 

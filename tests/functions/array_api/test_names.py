@@ -380,6 +380,7 @@ GRADIENTS: dict[str, Any] = {
 }
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients_of_complex_matrices_are_those_of_pytorch(name: str) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")

@@ -14,29 +14,11 @@ import scipy.linalg
 
 import retrograd as rg
 from retrograd.errors import DTypeError, LinAlgError, OptionError, ShapeError
+from tests.functions.linalg.matrices import Array, close, general, positive
 
-Array = np.ndarray[Any, Any]
 SHAPES = [(3, 3), (1, 1), (0, 0), (17, 17), (2, 3, 3), (0, 2, 2), (2, 1, 4, 4)]
 TALL = [(5, 3), (4, 1), (3, 0), (2, 6, 2)]
 WIDE = [(3, 5), (1, 4), (2, 2, 6)]
-
-
-def general(*shape: int, seed: int = 0) -> Array:
-    m, n = shape[-2:]
-    x = np.random.default_rng((seed, *shape)).uniform(-1, 1, shape)
-    return np.asarray(x + np.eye(m, n) * (2 + np.arange(n)))
-
-
-def positive(*shape: int) -> Array:
-    x = general(*shape)
-    return np.asarray(x @ np.swapaxes(x, -1, -2))
-
-
-def close(found: Any, expected: Any, tolerance: float = 1e-10) -> None:
-    expected = np.asarray(expected)
-    found = found.numpy()
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, tolerance, tolerance)
 
 
 @pytest.mark.parametrize("backend", ["llvm", "reference"])
@@ -56,68 +38,6 @@ def test_against_numpy(shape: tuple[int, ...], backend: str) -> None:
             ]  # fmt: skip
             for f, e in pairs:
                 close(f, e)
-
-
-@pytest.mark.parametrize("shape", [*SHAPES, *TALL, *WIDE])
-def test_factors_multiply_to_the_matrix(shape: tuple[int, ...]) -> None:
-    x = general(*shape)
-    t = rg.asarray(x)
-    m, n = shape[-2:]
-    if x.size or m == n:
-        for mode in ("reduced", "complete"):
-            q, r = rg.linalg.qr(t, mode=mode)
-            close(q @ r, x)
-            close(
-                rg.matrix_transpose(q) @ q,
-                np.broadcast_to(np.eye(q.shape[-1]), (*shape[:-2], q.shape[-1], q.shape[-1])),
-            )
-            close(r, np.triu(r.numpy()), 0)
-            assert q.shape[-1] == (m if mode == "complete" else min(m, n))
-        for full in (False, True):
-            u, s, vh = rg.linalg.svd(t, full_matrices=full)
-            k = min(m, n)
-            close((u[..., :, :k] * s[..., None, :]) @ vh[..., :k, :], x)
-            for v in (u, rg.matrix_transpose(vh)):
-                one = np.broadcast_to(np.eye(v.shape[-1]), (*shape[:-2], *[v.shape[-1]] * 2))
-                close(rg.matrix_transpose(v) @ v, one)
-            assert (u.shape[-1], vh.shape[-2]) == ((m, n) if full else (k, k))
-    if x.size:
-        p, low, up = rg.linalg.lu(t)
-        close(p @ low @ up, x)
-        for found, want in zip(
-            (p, low, up),
-            (np.vectorize(scipy.linalg.lu, signature="(m,n)->(m,m),(m,k),(k,n)")(x)),
-            strict=True,
-        ):
-            close(found, want)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_symmetric(shape: tuple[int, ...]) -> None:
-    x = positive(*shape)
-    t = rg.asarray(x)
-    for upper in (False, True):
-        c = rg.linalg.cholesky(t, upper=upper)
-        close(c, np.linalg.cholesky(x, upper=upper))
-        other = rg.matrix_transpose(c)
-        close(other @ c if upper else c @ other, x)
-        close(rg.linalg.cho_solve(c, t, lower=not upper), np.linalg.solve(x, x))
-    w, v = rg.linalg.eigh(t)
-    close(w, np.linalg.eigvalsh(x))
-    close(rg.linalg.eigvalsh(t), np.linalg.eigvalsh(x))
-    close((v * w[..., None, :]) @ rg.matrix_transpose(v), x)
-
-
-def test_symmetric_part() -> None:
-    """What is not symmetric counts as its symmetric part, so gradients are symmetric."""
-    x = positive(4, 4)
-    skew = np.triu(np.ones((4, 4)), 1)
-    t = rg.asarray(x + skew - skew.T)
-    close(rg.linalg.cholesky(t), np.linalg.cholesky(x))
-    close(rg.linalg.eigvalsh(t), np.linalg.eigvalsh(x))
-    for f in (rg.linalg.cholesky, lambda y: rg.linalg.eigh(y).eigenvectors):
-        g = rg.grad(lambda y, f=f: rg.sum(f(y) ** 3))(t).numpy()
-        np.testing.assert_allclose(g, g.T, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -174,26 +94,6 @@ def test_a_tolerance_for_each_matrix() -> None:
 def test_matrix_power(n: int) -> None:
     x = general(2, 3, 3)
     close(rg.linalg.matrix_power(rg.asarray(x), n), np.linalg.matrix_power(x, n), 1e-8)
-
-
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
-def test_norms(order: Any, keepdims: bool) -> None:
-    for shape in ((3, 4), (2, 4, 3), (1, 1)):
-        x = general(*shape)
-        t = rg.asarray(x)
-        expected = np.linalg.matrix_norm(x, ord=order, keepdims=keepdims)
-        close(rg.linalg.matrix_norm(t, ord=order, keepdims=keepdims), expected)
-        close(rg.linalg.norm(t, order, (-2, -1), keepdims), expected)
-        if len(shape) == 2:
-            close(rg.linalg.norm(t, order), np.linalg.norm(x, order))
-    if shape[-1] == shape[-2] and order not in ("nuc", -1, -np.inf):
-        close(rg.linalg.cond(t, order), np.linalg.cond(x, order))
-    x = general(3, 4, 2)
-    if order not in ("fro", "nuc"):
-        close(rg.linalg.norm(rg.asarray(x), order, 1), np.linalg.norm(x, order, 1))
-    close(rg.linalg.norm(rg.asarray(x), "fro", (2, 0)), np.linalg.norm(x, "fro", (2, 0)))
-    close(rg.linalg.norm(rg.asarray(x)), np.linalg.norm(x))
 
 
 def test_products() -> None:
@@ -391,24 +291,6 @@ def test_second_derivatives_at_repeated_values(values: Any, backend: str) -> Non
         close(twice(x, apart), 2 * apart)
 
 
-def test_added_columns_turn_with_the_others() -> None:
-    """What depends on the span of the columns that a full decomposition adds."""
-    x = general(5, 2)
-    c = rg.asarray(np.random.default_rng(10).standard_normal((5, 5)))
-    for f in (lambda y: rg.linalg.qr(y, mode="complete").Q, lambda y: rg.linalg.svd(y).U):
-
-        def project(y: Any, f: Any = f) -> Any:
-            v = f(y)[:, 2:]
-            return rg.sum(c * (v @ rg.matrix_transpose(v)))
-
-        t = np.random.default_rng(11).standard_normal(x.shape)
-        g = rg.grad(project)(rg.asarray(x))
-        want = difference(partial(value, project), x, t)
-        np.testing.assert_allclose(rg.sum(g * rg.asarray(t)).numpy(), want, 1e-8)
-        _, forward = rg.jvp(project, (rg.asarray(x),), (rg.asarray(t),))
-        np.testing.assert_allclose(forward.numpy(), want, 1e-8)
-
-
 def test_pinv_of_lower_rank() -> None:
     """At constant rank the derivative is exact, with equal singular values as well."""
     rng = np.random.default_rng(12)
@@ -427,58 +309,6 @@ def test_pinv_of_lower_rank() -> None:
     close(found, want, 1e-8)
     g = rg.grad(lambda y: weights(rg.linalg.pinv(y, rtol=1e-10)))(rg.asarray(x))
     close(rg.sum(g * rg.asarray(tangent)), weights(rg.asarray(want)).numpy(), 1e-8)
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 20])
-def test_gradient_of_det(n: int, dtype: str) -> None:
-    """Determinants of what is left without a row and a column, for matrices of every rank."""
-    rng = np.random.default_rng(n)
-    whole = general(n, n)
-    stack = [whole, rng.uniform(-1, 1, (n, n)), np.eye(n), -np.eye(n), np.zeros((n, n))]
-    for rank in range(max(n - 3, 0), n):
-        u, v = rng.uniform(-1, 1, (n, rank)), rng.uniform(-1, 1, (rank, n))
-        stack += [u @ v, np.diag(np.arange(n) >= n - rank) * 2.0]
-    x = np.stack(stack)
-    minors = np.zeros_like(x)
-    for i, j in np.ndindex(n, n):
-        rest = np.delete(np.delete(x, i, 1), j, 2)
-        minors[:, i, j] = (-1) ** (i + j) * np.linalg.det(rest)
-    t = rg.asarray(x.astype(dtype))
-    g = rg.grad(lambda y: rg.sum(rg.linalg.det(y)))(t).numpy()
-    size = np.linalg.norm(x, 2, (1, 2), keepdims=True) ** (n - 1)
-    bound = {"float64": 1e-12, "float32": 1e-4}[dtype]
-    assert (np.abs(g - minors) <= bound * np.maximum(size, 1e-300)).all()
-
-
-def test_second_derivative_of_det_of_a_singular_matrix() -> None:
-    """It is a polynomial: what central differences of the cofactors give but for rounding."""
-    rng = np.random.default_rng(5)
-
-    def cofactors(x: Array) -> Array:
-        cut = (np.delete(np.delete(x, i, 0), j, 1) for i, j in np.ndindex(x.shape))
-        signs = np.array([(-1) ** (i + j) for i, j in np.ndindex(x.shape)])
-        return np.asarray(signs * [np.linalg.det(m) for m in cut]).reshape(x.shape)
-
-    slope = rg.grad(rg.linalg.det)
-    for backend, n, rank in itertools.product(("llvm", "reference"), (3, 4), range(5)):
-        if rank > n:
-            continue
-        x = rng.uniform(-1, 1, (n, rank)) @ rng.uniform(-1, 1, (rank, n))
-        t = rng.uniform(-1, 1, (n, n))
-        with rg.backend(backend):
-            y = rg.asarray(x)
-            close(slope(y), cofactors(x), 1e-13)
-            second = rg.grad(lambda z, t=t: rg.sum(slope(z) * t))
-            along = [(cofactors(x + h * t) - cofactors(x - h * t)) / (2 * h) for h in (1, 2)]
-            want = (4 * along[0] - along[1]) / 3  # exact for polynomials of degree 3
-            close(second(y), want, 1e-12)
-            close(rg.jvp(slope, (y,), (rg.asarray(t),))[1], want, 1e-12)
-    third = rg.grad(lambda z: rg.sum(rg.grad(lambda w: rg.sum(slope(w) ** 2))(z) ** 2))
-    assert np.isnan(third(rg.asarray(np.diag([1.0, 2, 0]))).numpy()).all()
-    for bad in (np.nan, np.inf):
-        x = np.diag([1, 2, bad])
-        assert np.isnan(slope(rg.asarray(x)).numpy()).all()
 
 
 def test_expm_far_and_near() -> None:
@@ -535,20 +365,6 @@ def test_a_remembered_program_names_the_line_of_this_call() -> None:
     for f, name in ((first, "first"), (second, "second"), (first, "first")):
         with pytest.raises(LinAlgError, match=rf"test_linalg.py:\d+ in {name}:"):
             f()
-
-
-@pytest.mark.parametrize("backend", ["llvm", "reference"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize(
-    "f", [rg.linalg.eigh, rg.linalg.eigvalsh, rg.linalg.svd, rg.linalg.svdvals]
-)
-def test_iterations_refuse_what_is_not_finite(f: Any, bad: float, backend: str) -> None:
-    x = positive(2, 3, 3)
-    x[1, 0, 2] = bad
-    with rg.backend(backend):
-        y = f(rg.asarray(x))
-        with pytest.raises(LinAlgError, match=r"\[1\]: it holds NaN or inf"):
-            (y[0] if isinstance(y, tuple) else y).numpy()
 
 
 # -- the namespace --------------------------------------------------------------------------------
@@ -659,56 +475,3 @@ def test_refuses() -> None:
         rg.linalg.matrix_power(x[:, :3], 1.5)  # type: ignore[arg-type]
     with pytest.raises(DTypeError):
         rg.linalg.diag("abc")
-
-
-@pytest.mark.parametrize("backend", ["llvm", "reference"])
-@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
-def test_tensor_equations(backend: str, dtype: Any) -> None:
-    rng = np.random.default_rng(0)
-    a = rng.normal(size=(2, 3, 4, 3, 2, 4)).astype(dtype)
-    b = rng.normal(size=(2, 3, 4)).astype(dtype)
-    if dtype is np.complex128:
-        a = a + 1j * rng.normal(size=a.shape)
-    c = rng.normal(size=(3, 6, 2))
-    with rg.backend(backend):
-        close(rg.linalg.tensorsolve(a, b), np.linalg.tensorsolve(a, b), 1e-9)
-        close(rg.linalg.tensorinv(a, ind=3), np.linalg.tensorinv(a, ind=3), 1e-9)
-        expected = np.linalg.tensorsolve(c, b[0, :, :2], axes=(1,))
-        close(rg.linalg.tensorsolve(c, b[0, :, :2], axes=(1,)), expected, 1e-9)
-
-
-@pytest.mark.parametrize("backend", ["llvm", "reference"])
-def test_matrices_of_a_form(backend: str) -> None:
-    x = np.random.default_rng(0).normal(size=(2, 4))
-    with rg.backend(backend):
-        for n in (0, 1, 2, 6, None):
-            close(rg.linalg.vander(x[0], N=n), np.vander(x[0], n, increasing=True))
-            close(rg.linalg.vander(x, N=n)[1], np.vander(x[1], n, increasing=True))
-        blocks = [x, x[0], 3.0, x[:, :1], np.zeros((0, 2))]
-        close(rg.linalg.block_diag(*blocks), scipy.linalg.block_diag(*blocks))
-        close(rg.linalg.block_diag(x), x)
-        assert rg.linalg.block_diag(np.ones(2, np.int32), 1j).dtype is rg.complex64
-    for f in (
-        lambda x: rg.linalg.vander(x[0], N=4),
-        lambda x: rg.linalg.block_diag(x, x[0] ** 2),
-        lambda x: rg.linalg.tensorsolve(rg.reshape(x @ x.T + rg.eye(2), (2, 1, 2)), x[:, :1] ** 2),
-        lambda x: rg.linalg.tensorinv(rg.reshape(x[:, :2] + 3 * rg.eye(2), (2, 1, 2)), ind=1),
-    ):
-        rg.testing.check_grads(lambda x, f=f: rg.sum(f(x) ** 2), (x,), order=2)
-
-
-def test_tensor_equations_refuse() -> None:
-    for call in (
-        lambda: rg.linalg.tensorsolve(rg.ones((2, 3, 4)), rg.ones((2, 3))),
-        lambda: rg.linalg.tensorsolve(rg.ones((2, 3, 6)), rg.ones((3, 2))),
-        lambda: rg.linalg.tensorinv(rg.ones((2, 3, 4))),
-        lambda: rg.linalg.tensorinv(rg.ones((2, 2)), ind=0),
-        lambda: rg.linalg.vander(rg.tensor(1.0)),
-        lambda: rg.linalg.vander(rg.ones((3,)), N=-1),
-        lambda: rg.linalg.block_diag(),
-        lambda: rg.linalg.block_diag(rg.ones((1, 2, 3))),
-    ):
-        with pytest.raises(ShapeError):
-            call()
-    with pytest.raises(LinAlgError):
-        rg.linalg.tensorsolve(rg.zeros((2, 2)), rg.ones((2,))).numpy()

@@ -63,6 +63,7 @@ def test_steps_are_those_of_the_whole_table(name: str) -> None:
     assert found[0][1] == pytest.approx(found[1][1], rel=1e-13)
 
 
+@pytest.mark.torch
 def test_adam_moves_the_rows_that_were_looked_at() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     table = tables(True)

@@ -82,34 +82,3 @@ def test_refused(case: int) -> None:
     with pytest.raises(error, match=message) as caught:
         call()
     assert "test_errors.py" in str(caught.value), "the user's line"
-
-
-def test_dropout_variants() -> None:
-    """Whole channels; means and variances as promised."""
-    g = rg.random.Generator(5)
-    x = rg.asarray(np.random.default_rng(0).normal(size=(40, 50, 6)))
-    y = F.dropout1d(x, 0.3, generator=g).numpy()
-    gone = (y == 0).all(-1)
-    assert ((y == 0).any(-1) == gone).all()
-    np.testing.assert_allclose(gone.mean(), 0.3, atol=0.03)
-    np.testing.assert_allclose(y[~gone], x.numpy()[~gone] / 0.7)
-    for f in (F.alpha_dropout, F.feature_alpha_dropout):
-        z = f(x, 0.4, training=True, generator=g).numpy()
-        np.testing.assert_allclose([z.mean(), z.var()], [0, 1], atol=0.08)
-        assert f(x, 0.4) is x
-
-
-def test_gumbel_softmax() -> None:
-    """Frequencies of hard samples are the probabilities; the gradient is that of the soft ones."""
-    p = np.array([0.2, 0.5, 0.3])
-    logits = rg.asarray(np.broadcast_to(np.log(p), (20_000, 3)))
-    y = F.gumbel_softmax(logits, 0.7, hard=True, generator=rg.random.Generator(1)).numpy()
-    assert set(np.unique(y)) == {0.0, 1.0}
-    np.testing.assert_allclose(y.mean(0), p, atol=0.012)
-
-    def total(x: Any, hard: bool) -> Any:
-        w = np.array([1.0, 2.0, 4.0])
-        return (F.gumbel_softmax(x, 0.7, hard, generator=rg.random.Generator(2)) * w).sum()
-
-    a, b = (rg.grad(lambda x, h=h: total(x, h))(logits[:5]).numpy() for h in (True, False))
-    np.testing.assert_allclose(a, b, 1e-12)

@@ -7,6 +7,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
+from tests.nn.functional.torch_cases import Case, compare, normal, uniform
 
 L = nn.losses
 rng = np.random.default_rng(3)
@@ -136,3 +137,42 @@ def test_divergence_with_zeros():
 def test_what_does_not_fit(call, error):
     with pytest.raises(error):
         call()
+
+
+A, B, C = normal(4, 5), normal(4, 5, seed=2), normal(4, 5, seed=3)
+AGAINST_TORCH: dict[str, Case] = {
+    **{
+        f"{name} {reduction}": (
+            lambda m, a, b, w, name=name, reduction=reduction: getattr(m, name)(
+                a, b, reduction=reduction, weight=w
+            ),
+            (A, B, np.abs(C)),
+        )
+        for name in ("mse_loss", "l1_loss", "huber_loss")
+        for reduction in ("mean", "sum", "none")
+    },
+    "huber": (lambda m, a, t: m.huber_loss(a, t, delta=0.6), (A, B)),
+    "smooth_l1": (lambda m, a, t: m.smooth_l1_loss(a, t, beta=0.4), (A, B)),
+    "cross entropy": (
+        lambda m, a, t: m.cross_entropy(a, t, ignore_index=2, label_smoothing=0.1),
+        (A, np.array([0, 4, 2, 1])),
+    ),
+    "cross entropy of images": (
+        lambda m, a, t: m.cross_entropy(a, t),
+        (normal(2, 3, 4, 2), np.arange(16).reshape(2, 4, 2) % 3),
+    ),
+    "kl_div": (lambda m, a, t: m.kl_div(a, t, log_target=True, reduction="batchmean"), (A, B)),
+    "bce": (
+        lambda m, a, t: m.binary_cross_entropy(a, t),
+        (uniform(4, 5, low=0.1, high=0.9), uniform(4, 5)),
+    ),
+    "l1": (lambda m, a, t: m.l1_loss(a, t), (A, B)),
+    "mse": (lambda m, a, t: m.mse_loss(a, t), (A, B)),
+}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", AGAINST_TORCH)
+def test_as_in_torch(name: str) -> None:
+    f, arrays = AGAINST_TORCH[name]
+    compare(f, arrays, name)

@@ -106,6 +106,7 @@ def flat(results: Any) -> list[Any]:
     return [] if results is None else [results]
 
 
+@pytest.mark.torch
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 @pytest.mark.parametrize("case", range(len(CASES)), ids=lambda i: f"{CASES[i][0]}-{i}")
 @pytest.mark.sample(20)
@@ -148,50 +149,6 @@ def test_against_torch(case: int) -> None:
         np.testing.assert_allclose(b.numpy(), buffers[k].numpy(), 1e-12)
 
 
-@pytest.mark.parametrize("rank", [2, 3])
-def test_fractional_pooling(rank: int) -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
-    x, u = normal(2, 3, *(9, 7, 8)[:rank]), np.random.default_rng(1).uniform(size=(2, 3, rank))
-    f = getattr(torch.nn.functional, f"fractional_max_pool{rank}d")
-    g = getattr(nn.functional, f"fractional_max_pool{rank}d")
-    for options in ({"output_size": (4, 3, 5)[:rank]}, {"output_ratio": (0.5,) * rank}):
-        samples = torch.tensor(u)
-        want = f(torch.tensor(x), 2, return_indices=True, _random_samples=samples, **options)
-        found = g(rg.tensor(x), 2, return_indices=True, _random_samples=u, **options)
-        for a, b in zip(found, want, strict=True):
-            np.testing.assert_array_equal(a.numpy(), b.numpy())
-
-
-def test_attention_masks() -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
-    theirs = torch.nn.MultiheadAttention(8, 2).double()
-    own = nn.MultiheadAttention(8, 2).to(rg.float64)
-    own.load_state_dict({k: v.numpy() for k, v in theirs.state_dict().items()})
-    x, causal = normal(5, 3, 8), np.triu(np.ones((5, 5), bool), 1)
-    padding = np.zeros((3, 5), bool)
-    padding[1, 3:] = True
-    added = normal(6, 5, 5)
-    for mask, pad, mean in ((causal, None, True), (causal, padding, False), (added, None, False)):
-        t = torch.tensor(x)
-        given = None if pad is None else torch.tensor(pad)
-        want = theirs(t, t, t, given, attn_mask=torch.tensor(mask), average_attn_weights=mean)
-        found = own(x, x, x, pad, attn_mask=mask, average_attn_weights=mean)
-        for a, b in zip(found, want, strict=True):
-            np.testing.assert_allclose(a.numpy(), b.detach().numpy(), 1e-9, 1e-11)
-
-
-def test_functions_with_time_first_and_with_their_layer() -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
-    x, w, b = normal(6, 2, 3), normal(3, 3, 4), normal(4)
-    want = torch.conv_tbc(*(torch.tensor(a) for a in (x, w, b)), 1)
-    np.testing.assert_allclose(nn.functional.conv_tbc(x, w, b, 1).numpy(), want.numpy(), 1e-10)
-    x, w, b, t = normal(5, 3), normal(4, 3), normal(4), np.array([0, 3, 1, 2, 2])
-    logits = torch.nn.functional.linear(*(torch.tensor(a) for a in (x, w, b)))
-    want = torch.nn.functional.cross_entropy(logits, torch.tensor(t), label_smoothing=0.2)
-    found = nn.functional.linear_cross_entropy(x, w, t, linear_bias=b, label_smoothing=0.2)
-    np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-10)
-
-
 @pytest.mark.parametrize("case", range(len(CASES)), ids=lambda i: f"{CASES[i][0]}-{i}")
 @pytest.mark.sample(20)
 def test_gradients_are_those_of_differences(case: int) -> None:
@@ -226,53 +183,6 @@ def test_gradients_are_those_of_differences(case: int) -> None:
     slopes = rg.grad(total, argnums=tuple(range(len(floats))))(*[inputs[i] for i in floats])
     found = sum(float((s.numpy() * m).sum()) for s, m in zip(slopes, moves, strict=True))
     assert found == pytest.approx(want, rel=1e-5, abs=1e-6)
-
-
-def test_batch_norm_keeps_running_statistics() -> None:
-    norm = nn.BatchNorm1d(2).to(rg.float64)
-    x = np.array([[1.0, 10.0], [3.0, 30.0]])
-    norm(x)
-    np.testing.assert_allclose(norm.running_mean.numpy(), [0.2, 2.0])
-    np.testing.assert_allclose(norm.running_var.numpy(), [0.9 + 0.2, 0.9 + 20.0])
-    assert norm.num_batches_tracked.item() == 1
-    before = norm.eval()(x).numpy()
-    np.testing.assert_allclose(before, (x - [0.2, 2.0]) / np.sqrt(np.array([1.1, 20.9]) + 1e-5))
-    assert norm.num_batches_tracked.item() == 1
-    copied = nn.BatchNorm1d(2).to(rg.float64)
-    copied.load_state_dict(norm.state_dict())
-    np.testing.assert_array_equal(copied.eval()(x).numpy(), before)
-
-
-def test_running_statistics_come_out_of_functions() -> None:
-    norm, x = nn.BatchNorm1d(1), np.array([[1.0], [3.0]], np.float32)
-    rg.grad(lambda m: (m(x) ** 2).sum())(norm)
-    assert norm.running_mean.item() == 0
-    _, after = rg.grad(lambda m: ((m(x) ** 2).sum(), m), has_aux=True)(norm)
-    assert after.running_mean.item() == pytest.approx(0.2)
-    step = rg.jit(lambda m: m(x).sum())
-    for mean in (0.2, 0.38, 0.542):
-        step(norm)
-        assert norm.running_mean.item() == pytest.approx(mean)
-
-
-def test_copies_of_a_layer_draw_different_numbers() -> None:
-    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 2)
-    a, b = (layer.dropout1.generator.uniform((8,)).numpy() for layer in model.layers)
-    assert (a != b).any()
-
-
-def test_containers() -> None:
-    box = nn.ModuleDict({"a": nn.Linear(2, 3), "b": nn.ReLU()})
-    box["c"] = nn.Linear(3, 1)
-    assert list(box) == ["a", "b", "c"]
-    assert [n for n, _ in box.named_parameters()] == ["a.weight", "a.bias", "c.weight", "c.bias"]
-    many = nn.ParameterList([rg.ones((2,)), rg.zeros((3,))])
-    assert [n for n, _ in many.named_parameters()] == ["0", "1"]
-    named = nn.ParameterDict({"w": rg.ones((2,))})
-    slope = rg.grad(lambda d: (d["w"] * 3).sum())(named)
-    assert slope["w"].tolist() == [3, 3]
-    with pytest.raises(TypeError, match="holds modules"):
-        box["d"] = 3  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize(

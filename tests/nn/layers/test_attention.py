@@ -197,3 +197,26 @@ def test_attention_dropout():
 def test_what_does_not_fit(call, error):
     with pytest.raises(error):
         call()
+
+
+def normal(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+@pytest.mark.torch
+def test_attention_masks() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+    theirs = torch.nn.MultiheadAttention(8, 2).double()
+    own = nn.MultiheadAttention(8, 2).to(rg.float64)
+    own.load_state_dict({k: v.numpy() for k, v in theirs.state_dict().items()})
+    x, causal = normal(5, 3, 8), np.triu(np.ones((5, 5), bool), 1)
+    padding = np.zeros((3, 5), bool)
+    padding[1, 3:] = True
+    added = normal(6, 5, 5)
+    for mask, pad, mean in ((causal, None, True), (causal, padding, False), (added, None, False)):
+        t = torch.tensor(x)
+        given = None if pad is None else torch.tensor(pad)
+        want = theirs(t, t, t, given, attn_mask=torch.tensor(mask), average_attn_weights=mean)
+        found = own(x, x, x, pad, attn_mask=mask, average_attn_weights=mean)
+        for a, b in zip(found, want, strict=True):
+            np.testing.assert_allclose(a.numpy(), b.detach().numpy(), 1e-9, 1e-11)

@@ -26,11 +26,6 @@ TRANSPOSED: dict[str, Any] = {
     "options": {"kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1, "groups": 2},
     "dilated": {"kernel_size": 2, "dilation": 2, "bias": False},
 }
-POOLS: dict[str, Any] = {
-    "MaxPool": {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True},
-    "AvgPool": {"kernel_size": 2},
-    "AdaptiveAvgPool": {"output_size": 3},
-}
 
 
 def compare(ours, theirs, x):
@@ -70,15 +65,6 @@ def test_conv_transpose_against_torch(name, rank):
     compare(ours, theirs, rng.normal(size=(2, 4, *SIZES[rank])))
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize("rank", [1, 2, 3])
-@pytest.mark.parametrize("name", POOLS)
-def test_pools_against_torch(name, rank):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
-    ours, theirs = (getattr(m, f"{name}{rank}d")(**POOLS[name]) for m in (nn, torch.nn))
-    compare(ours, theirs, rng.normal(size=(2, 4, *SIZES[rank])))
-
-
 def test_a_network_of_them_learns():
     net: Any = nn.Sequential(
         nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16, 2)
@@ -103,14 +89,6 @@ def test_output_size_of_a_transposed_convolution():
     assert layer(x, output_size=(10, 9)).shape == (1, 3, 10, 9)
     with pytest.raises(rg.OptionError, match="between"):
         layer(x, output_size=(11, 9))
-
-
-def test_indices_and_adaptive_sizes():
-    x = rng.normal(size=(2, 3, 6))
-    y, at = nn.MaxPool1d(2, return_indices=True)(x)
-    np.testing.assert_array_equal(np.take_along_axis(x, at.numpy(), -1), y.numpy())
-    pooled = nn.AdaptiveAvgPool2d((None, 1))(x[None]).numpy()
-    np.testing.assert_allclose(pooled, x[None].mean(-1, keepdims=True))
 
 
 def test_repr():

@@ -88,3 +88,24 @@ def test_refusals() -> None:
         nn.EmbeddingBag(7, 3, mode="max", scale_grad_by_freq=True)
     with pytest.raises(rg.OptionError, match="not for mode 'max'"):
         nn.functional.embedding_bag([[1]], rg.ones((3, 2)), mode="max", scale_grad_by_freq=True)
+
+
+def test_embedding():
+    layer: Any = nn.Embedding(5, 3)
+    index = np.array([[0, 4], [2, 2]])
+    np.testing.assert_array_equal(layer(index).numpy(), layer.weight.numpy()[index])
+    layer(index).sum().backward()
+    assert layer.weight.grad.numpy()[:, 0].tolist() == [1, 0, 2, 0, 1]
+    with pytest.raises(rg.DTypeError, match="in Embedding"):
+        layer([0.5])
+    for i in (5, -1):
+        with pytest.raises(rg.IndexRangeError):
+            layer([i]).numpy()
+
+
+@pytest.mark.parametrize("index", [1, -4])
+def test_padding_is_zero_and_not_trained(index):
+    layer: Any = nn.Embedding(5, 3, padding_idx=index)
+    assert layer.weight.numpy()[1].tolist() == [0, 0, 0]
+    layer([1, 1, 2]).sum().backward()
+    assert layer.weight.grad.numpy()[:, 0].tolist() == [0, 0, 1, 0, 0]

@@ -88,6 +88,7 @@ def test_shapes_without_a_size() -> None:
             rg.jit(lambda x, layer=layer: layer(x))(rg.ones((2, 3)))
 
 
+@pytest.mark.torch
 def test_against_torch() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     for name, given, options, shape, _ in CASES[:-1]:  # PyTorch takes no instance without a batch

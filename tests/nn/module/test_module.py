@@ -126,20 +126,6 @@ def test_repr_shows_the_structure():
     assert repr(nn.Parameter([1.0])).startswith("Parameter([1.]")
 
 
-def test_lists_of_modules():
-    layers = nn.ModuleList([nn.Linear(2, 2)]).append(nn.ReLU())
-    assert len(layers) == 2
-    assert isinstance(layers[-1], nn.ReLU)
-    assert isinstance(layers[:1], nn.ModuleList)
-    assert [type(m) for m in layers] == [nn.Linear, nn.ReLU]
-    assert list(layers.state_dict()) == ["0.weight", "0.bias"]
-    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
-    assert isinstance(model[:2], nn.Sequential)
-    assert len(model[:2]) == 2
-    with pytest.raises(TypeError, match="holds modules"):
-        layers.append(rg.relu)  # type: ignore[arg-type]
-
-
 # -- state ---------------------------------------------------------------------------------------
 
 
@@ -281,12 +267,6 @@ def test_a_parameter_does_not_silently_become_a_tensor():
         model.weight = rg.zeros((2, 2))  # type: ignore[assignment]
     model.weight = nn.Parameter(rg.zeros((2, 2)))
     assert model.weight.tolist() == [[0, 0], [0, 0]]
-
-
-def test_parameters_are_floating():
-    with pytest.raises(rg.GradientError):
-        nn.Parameter([1, 2])
-    assert not nn.Parameter([1, 2], requires_grad=False).requires_grad
 
 
 def test_forward_is_required():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,7 @@ def test_recurrent_layers_against_each_sequence_alone(kind: str, options: dict[s
             close(a[:, i].numpy(), b.numpy())
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("sorted_", [False, True])
 @pytest.mark.parametrize(("kind", "options"), KINDS)
 @pytest.mark.sample(4)
@@ -174,3 +176,20 @@ def test_errors() -> None:
             call()
     with pytest.raises(ShapeError, match="GRU"):
         nn.GRU(3, 4)(packed, np.zeros((2, 2, 4)))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.float32, np.bool_])
+def test_pad_sequence(dtype):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+    given = [np.array(x, dtype) for x in ([1, 2, 3], [4], [])]
+    for first, value in itertools.product([False, True], [{}, 0, 0.0, -1, 2.0]):
+        options: dict[str, Any] = {"batch_first": first}
+        if value != {}:
+            options["padding_value"] = value
+        expected = torch.nn.utils.rnn.pad_sequence([torch.tensor(x) for x in given], **options)
+        if dtype is np.bool_ and options.get("padding_value", 0) not in (0, 1):
+            continue
+        got = nn.utils.rnn.pad_sequence(given, **options)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, expected)

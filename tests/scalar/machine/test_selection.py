@@ -1,7 +1,6 @@
 """The machine against the table of rules it is made of, and its two forms against each other."""
 
 import math
-import struct
 
 import numpy as np
 import pytest
@@ -11,58 +10,12 @@ from retrograd.ops.leaf import input_node
 from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.scalar.machine import (
     BY_NAME,
-    CONSTANT,
     OPCODES,
-    UNWRITTEN,
-    TapeMemory,
     machine,
-    portable,
 )
-from retrograd.scalar.machine.selection import is_native
+from tests.scalar.machine.blocks import SPECIAL, block_of, results
 
-SPECIAL = [
-    0.0,
-    -0.0,
-    1.0,
-    -1.0,
-    0.5,
-    2.0,
-    -3.0,
-    1e-310,
-    1e308,
-    -1e308,
-    math.inf,
-    -math.inf,
-    math.nan,
-]
 ORDINARY = np.random.default_rng(0).normal(0, 3, 30).tolist()
-
-
-def block_of(rows, values):
-    """A block of constants and then operations on them."""
-    block = TapeMemory()
-    n = len(values) + len(rows)
-    block.reserve(n)
-    for i, x in enumerate(values):
-        block.code[i], block.values[i] = CONSTANT, x
-    for i, (code, a, b) in enumerate(rows, len(values)):
-        block.code[i], block.a[i], block.b[i] = code, a, b
-    return block
-
-
-def results(run, code, a, b, g):
-    """Value and both contributions of one row."""
-    block = block_of([(code, 0, 1)], [a, b])
-    assert run(block, 0, 3, 0) == 3
-    block.begin(7)
-    block.stamps[2], block.grads[2], block.coming = 7, g, 1
-    assert run(block, 2, 0, 1) == 0
-    found = [block.grads[i] if block.stamps[i] == 7 else None for i in (0, 1)]
-    return [block.values[2], *found]
-
-
-def bits(numbers):
-    return [x if x is None else "nan" if math.isnan(x) else struct.pack("<d", x) for x in numbers]
 
 
 def steps_apart(a, b):
@@ -112,42 +65,6 @@ def test_a_square_adds_both_of_its_contributions():
     machine()(block, 1, 0, 1)
     assert block.grads[0] == 6.0
     assert list(block.reached[: block.found]) == [0]
-
-
-@pytest.mark.skipif(not is_native(), reason="LLVM cannot be had here")
-@pytest.mark.parametrize("o", OPCODES, ids=lambda o: o.name)
-@pytest.mark.sample(6)
-def test_native_code_and_python_agree_to_the_bit(o):
-    for a in SPECIAL + ORDINARY:
-        for b in SPECIAL + ORDINARY[:5] if o.arity == 2 else [0.5]:
-            for g in (1.0, 0.0, -2.5, math.inf):
-                native, python = (
-                    results(run, o.code, a, b, g) for run in (machine(), portable.run)
-                )
-                assert bits(native) == bits(python), (o.name, a, b, g, native, python)
-
-
-def test_native_code_and_python_agree_on_random_graphs():
-    rng = np.random.default_rng(1)
-    codes = [o.code for o in OPCODES]
-    rows = [(int(rng.choice(codes)), *map(int, rng.integers(0, 5 + k, 2))) for k in range(200)]
-    values = rng.normal(0, 1, 5).tolist()
-    blocks = [block_of(rows, values) for _ in range(2)]
-    found = []
-    for run, block in zip((machine(), portable.run), blocks, strict=True):
-        run(block, 0, 205, 0)
-        for epoch, top in ((1, 204), (2, 150)):
-            block.begin(epoch)
-            block.stamps[top], block.grads[top], block.coming = epoch, 1.0, 1
-            run(block, top, 0, 1)
-        found.append((bits(block.values), list(block.reached[: block.found]), bits(block.grads)))
-    assert found[0] == found[1]
-
-
-def test_rows_are_computed_up_to_the_first_that_is_not_written():
-    block = block_of([(BY_NAME["neg"].code, 0, 0), (UNWRITTEN, 0, 0)], [1.0])
-    for run in (machine(), portable.run):
-        assert run(block, 0, 3, 0) == 2
 
 
 def test_only_what_a_row_was_computed_from_is_visited():

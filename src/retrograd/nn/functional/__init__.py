@@ -69,7 +69,7 @@ from retrograd.nn.functional.conv_pool import (
     max_pool2d,
     max_pool3d,
 )
-from retrograd.nn.functional.dropping import (
+from retrograd.nn.functional.dropouts import (
     alpha_dropout,
     dropout,
     dropout1d,

@@ -18,7 +18,7 @@ from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim, provenance
 from retrograd.ir.source import located
 from retrograd.nn.functional.conv_pool import values_of
-from retrograd.nn.functional.dropping import dropout
+from retrograd.nn.functional.dropouts import dropout
 from retrograd.nn.functional.losses import from_front
 from retrograd.nn.module.parameter import Parameter
 from retrograd.tracing.scope import is_differentiating

@@ -11,7 +11,7 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir.source import located
 from retrograd.nn.functional.affine import linear, root_scale
-from retrograd.nn.functional.dropping import dropout
+from retrograd.nn.functional.dropouts import dropout
 
 
 @located

@@ -11,7 +11,7 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn import functional, init
 from retrograd.nn.functional.attention import check_heads
-from retrograd.nn.functional.dropping import check_probability
+from retrograd.nn.functional.dropouts import check_probability
 from retrograd.nn.layers.linear import Linear
 from retrograd.nn.module.module import Module
 from retrograd.nn.module.parameter import Parameter

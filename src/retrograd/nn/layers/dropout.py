@@ -7,7 +7,7 @@ from typing import Any
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn import functional, init
-from retrograd.nn.functional.dropping import check_probability
+from retrograd.nn.functional.dropouts import check_probability
 from retrograd.nn.module.module import Module
 
 

@@ -15,7 +15,7 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim
 from retrograd.nn import functional, init
-from retrograd.nn.functional.dropping import check_probability
+from retrograd.nn.functional.dropouts import check_probability
 from retrograd.nn.module.module import Module, shown
 from retrograd.nn.module.parameter import Parameter
 from retrograd.nn.utils import rnn

@@ -8,11 +8,11 @@
 
 from retrograd.train.gpt.corpus import Corpus
 from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
-from retrograd.train.gpt.recipe import Outcome, draw_gradient, train
+from retrograd.train.gpt.recipe import GPTOutcome, draw_gradient, train
 from retrograd.train.gpt.sampling import sample
 from retrograd.train.gpt.trainer import (
+    GPTTrainer,
     TrainConfig,
-    Trainer,
     configurations,
     load_model,
     source_of,
@@ -22,9 +22,9 @@ __all__ = [
     "Corpus",
     "GPT",
     "GPTConfig",
-    "Outcome",
+    "GPTOutcome",
     "TrainConfig",
-    "Trainer",
+    "GPTTrainer",
     "configurations",
     "draw_gradient",
     "load_model",

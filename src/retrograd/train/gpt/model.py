@@ -75,7 +75,7 @@ class Attention(nn.Module):
         return self.out(y.swapaxes(1, 2).reshape(x.shape))
 
 
-class MLP(nn.Module):
+class FeedForward(nn.Module):
     """`down(relu(up(x)))`."""
 
     def __init__(self, config: GPTConfig) -> None:
@@ -92,7 +92,7 @@ class Block(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         self.norm = nn.RMSNorm(config.width, eps=config.norm_eps, elementwise_affine=False)
         self.attention = Attention(config)
-        self.mlp = MLP(config)
+        self.mlp = FeedForward(config)
 
     def forward(self, x: rg.Tensor) -> rg.Tensor:
         x = x + self.attention(self.norm(x))

@@ -1,4 +1,4 @@
-"""Train a GPT on documents: the loop around `Trainer`, with reports, checkpoints and stops."""
+"""Train a GPT on documents: the loop around `GPTTrainer`, with reports, checkpoints and stops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import retrograd as rg
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager
 from retrograd.train.gpt.model import GPT, token_loss
-from retrograd.train.gpt.trainer import Trainer
+from retrograd.train.gpt.trainer import GPTTrainer
 from retrograd.train.interrupt import StopRequest, stop_requests
 from retrograd.train.progress import Reporter, Silent
 from retrograd.train.watcher import Dashboard, Watcher
@@ -18,10 +18,10 @@ from retrograd.viz import draw
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GPTOutcome:
     """How a run ended: `signal` is the number of the signal that stopped it, or None."""
 
-    trainer: Trainer
+    trainer: GPTTrainer
     checkpoint: Path
     validation_loss: float | None
     signal: int | None
@@ -41,7 +41,7 @@ def train(
     source: str | None = None,
     board: Dashboard | None = None,
     **options: Any,
-) -> Outcome:
+) -> GPTOutcome:
     """Train a GPT on the documents, with checkpoints in the directory `out`.
 
     `options` are fields of `GPTConfig` and `TrainConfig`; `source` says in the checkpoints where
@@ -54,9 +54,9 @@ def train(
     """
     manager = CheckpointManager(out, fresh=not resume)
     if resume:
-        trainer = Trainer.resumed(manager, documents, options)
+        trainer = GPTTrainer.resumed(manager, documents, options)
     else:
-        trainer = Trainer.fresh(documents, options, source)
+        trainer = GPTTrainer.fresh(documents, options, source)
     manager.prepare()
     tell = reporter or Silent()
     tell.message(_summary(trainer))
@@ -66,11 +66,11 @@ def train(
             path, loss = _loop(trainer, manager, tell, stop, Watcher(board))
     finally:
         tell.close()
-    return Outcome(trainer, path, loss, stop.signal)
+    return GPTOutcome(trainer, path, loss, stop.signal)
 
 
 def _loop(
-    trainer: Trainer,
+    trainer: GPTTrainer,
     manager: CheckpointManager,
     tell: Reporter,
     stop: StopRequest,
@@ -99,14 +99,14 @@ def _loop(
     return trainer.save(manager, found), found
 
 
-def _validate(trainer: Trainer, tell: Reporter) -> float | None:
+def _validate(trainer: GPTTrainer, tell: Reporter) -> float | None:
     found = trainer.validation_loss()
     if found is not None:
         tell.message(f"step {trainer.step}: validation loss {found:.4f}")
     return found
 
 
-def _summary(trainer: Trainer) -> str:
+def _summary(trainer: GPTTrainer) -> str:
     model, corpus = trainer.model, trainer.corpus
     config = model.config
     size = sum(p.size for p in model.parameters())
@@ -119,7 +119,7 @@ def _summary(trainer: Trainer) -> str:
     )
 
 
-def draw_gradient(trainer: Trainer, path: StrPath) -> None:
+def draw_gradient(trainer: GPTTrainer, path: StrPath) -> None:
     """Draw the gradient of a step's loss with respect to the parameters, for any length: an
     `.html` is the explorer's page, with the steps of the backward pass."""
     tokens = rg.spec((trainer.config.batch, rg.Dim("T")), rg.int32)

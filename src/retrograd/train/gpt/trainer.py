@@ -66,7 +66,7 @@ def configurations(options: Mapping[str, Any]) -> tuple[GPTConfig, TrainConfig]:
     )
 
 
-class Trainer:
+class GPTTrainer:
     """A run in progress: `advance()` does a step, `save` and `resumed` stop and go on.
 
     Training on for k steps after `resumed` gives the same bits as never having stopped.
@@ -153,7 +153,7 @@ class Trainer:
     @classmethod
     def fresh(
         cls, documents: list[str], options: Mapping[str, Any], source: str | None = None
-    ) -> Trainer:
+    ) -> GPTTrainer:
         """A new run. `options` are values for fields of `GPTConfig` and `TrainConfig`."""
         model, config = configurations(options)
         corpus = Corpus(documents, model.context, config.seed, config.held_out)
@@ -163,7 +163,7 @@ class Trainer:
     @classmethod
     def resumed(
         cls, manager: CheckpointManager, documents: list[str], options: Mapping[str, Any]
-    ) -> Trainer:
+    ) -> GPTTrainer:
         """The run that the latest checkpoint is of.
 
         Options other than the number of steps and how often to validate and save must be those it

@@ -7,7 +7,7 @@
 """
 
 from retrograd.train.graph.picture import draw
-from retrograd.train.graph.recipe import Outcome, report, train
+from retrograd.train.graph.recipe import GraphOutcome, report, train
 from retrograd.train.graph.sources import (
     BUILT_IN,
     Task,
@@ -23,7 +23,7 @@ from retrograd.train.graph.trainer import GraphConfig, saved_run
 __all__ = [
     "BUILT_IN",
     "GraphConfig",
-    "Outcome",
+    "GraphOutcome",
     "Task",
     "atlas",
     "davis",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.gnn import Graph, laplacian_eigenvectors
-from retrograd.train.graph.recipe import Outcome
+from retrograd.train.graph.recipe import GraphOutcome
 
 Array = np.ndarray[Any, Any]
 COLOURS = ("#3b6fb6", "#d1743a", "#4f9a58", "#a34fa0", "#b7a12f", "#2f9c9c", "#c0504d", "#6b6b6b")
@@ -51,7 +51,7 @@ def principal(embedding: Array) -> Array:
     return np.asarray((place - low) / np.maximum(high - low, 1e-9))
 
 
-def draw(outcome: Outcome) -> str:
+def draw(outcome: GraphOutcome) -> str:
     """The picture as SVG. Colours are predicted classes; a ring means that it was learned from, a
     cross that it is wrong."""
     task = outcome.task

@@ -16,7 +16,7 @@ from retrograd.files import StrPath
 from retrograd.io import CheckpointManager
 from retrograd.train.graph.model import Network, degrees
 from retrograd.train.graph.sources import Task
-from retrograd.train.graph.trainer import GraphConfig, Trainer
+from retrograd.train.graph.trainer import GraphConfig, GraphTrainer
 from retrograd.train.interrupt import StopRequest, stop_requests
 from retrograd.train.progress import Reporter, Silent
 from retrograd.train.watcher import Dashboard, Watcher
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass
-class Outcome:
+class GraphOutcome:
     """A trained network and what it says."""
 
     task: Task
@@ -54,7 +54,7 @@ def train(
     resume: bool = False,
     source: Any = None,
     board: Dashboard | None = None,
-) -> Outcome:
+) -> GraphOutcome:
     """Learn the labels of a task; the outcome depends on the task and the configuration alone.
 
     With `out`, checkpoints are left in that directory; `source` says in them where the task is
@@ -62,7 +62,7 @@ def train(
     stopped. Ctrl-C (SIGINT) and SIGTERM end a run that has an `out` after the current step, with a
     checkpoint; so does the stop button of a `board`, which is shown the run.
     """
-    trainer = Trainer(task, config)
+    trainer = GraphTrainer(task, config)
     manager = None if out is None else CheckpointManager(out, fresh=not resume)
     if manager is None and resume:
         raise OptionError("resume needs out, the directory with the checkpoints")
@@ -86,7 +86,7 @@ def _unit(task: Task) -> str:
 
 
 def _loop(
-    trainer: Trainer,
+    trainer: GraphTrainer,
     manager: CheckpointManager | None,
     tell: Reporter,
     stop: StopRequest,
@@ -107,7 +107,7 @@ def _loop(
     return None if manager is None else trainer.save(manager, source)
 
 
-def _outcome(trainer: Trainer, checkpoint: Path | None, signal: int | None) -> Outcome:
+def _outcome(trainer: GraphTrainer, checkpoint: Path | None, signal: int | None) -> GraphOutcome:
     task, model, graph = trainer.task, trainer.model, trainer.graph
     model.eval()
     with rg.no_grad():
@@ -117,13 +117,13 @@ def _outcome(trainer: Trainer, checkpoint: Path | None, signal: int | None) -> O
             embedding = gnn.readout(embedding, graph, "mean")
     done = trainer.step >= trainer.config.steps
     baseline = _baseline(trainer) if done else float("nan")
-    return Outcome(
+    return GraphOutcome(
         task, model, trainer.train, trainer.test, logits.argmax(1), embedding.numpy(), baseline,
         trainer.step, checkpoint, signal,
     )  # fmt: skip
 
 
-def _baseline(trainer: Trainer) -> float:
+def _baseline(trainer: GraphTrainer) -> float:
     """The accuracy on the test of a linear model of degrees: of a node's, or of how many nodes of a
     graph have each."""
     task, graph, chosen, test = trainer.task, trainer.graph, trainer.train, trainer.test
@@ -151,7 +151,7 @@ def _baseline(trainer: Trainer) -> float:
     return float((predicted[where] == task.labels[where]).mean())
 
 
-def report(outcome: Outcome) -> str:
+def report(outcome: GraphOutcome) -> str:
     """What came out, as text: accuracies, and how often each class is taken for which."""
     task = outcome.task
     what = _unit(task)

@@ -73,7 +73,7 @@ class GraphConfig:
 CHANGEABLE = ("steps", "checkpoint_every")
 
 
-class Trainer:
+class GraphTrainer:
     """A run in progress: `advance()` does a step, `save` and `restore` stop and go on.
 
     Training on for k steps after `restore` gives the same bits as never having stopped.

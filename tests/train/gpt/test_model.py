@@ -7,7 +7,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.data import bundled_names
-from retrograd.train.gpt import GPT, GPTConfig, Trainer
+from retrograd.train.gpt import GPT, GPTConfig, GPTTrainer
 from tests.fixtures.microgpt_reference import MicroGPT, initial_weights
 
 # The names of the weights in the reference, and in the model.
@@ -24,15 +24,15 @@ NAMES = {
 }
 
 
-def pair(steps: int, **options: Any) -> tuple[Trainer, MicroGPT]:
+def pair(steps: int, **options: Any) -> tuple[GPTTrainer, MicroGPT]:
     """Both, with the same weights."""
     weights = initial_weights(27)
-    trainer = Trainer.fresh(bundled_names(), {"steps": steps, **options})
+    trainer = GPTTrainer.fresh(bundled_names(), {"steps": steps, **options})
     trainer.model.load_state_dict({NAMES[k]: np.array(w) for k, w in weights.items()})
     return trainer, MicroGPT(weights)
 
 
-def sequence(trainer: Trainer, step: int) -> list[int]:
+def sequence(trainer: GPTTrainer, step: int) -> list[int]:
     """The document of a step, as the reference takes it."""
     tokens, targets = trainer.corpus.batch(step, 1)
     return [*tokens[0].tolist(), int(targets[0, -1])]

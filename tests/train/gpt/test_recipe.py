@@ -1,8 +1,7 @@
-"""The GPT recipe: what is learned from, resuming to the bit, stopping, samples, bad input."""
+"""The GPT recipe: resuming to the bit, stopping, what does not fit, bad input."""
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,10 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.io import CheckpointManager, load_checkpoint, save_checkpoint
-from retrograd.train.gpt import GPT, Corpus, GPTConfig, Trainer, load_model, sample, train
+from retrograd.io import CheckpointManager, save_checkpoint
+from retrograd.train.gpt import load_model, train
 from retrograd.train.progress import Silent
-
-DOCUMENTS = [a + b + c for a in "bdk" for b in "aei" for c in ("n", "ra", "lla")]
-SMALL: dict[str, Any] = {"width": 8, "heads": 2, "context": 8, "val_every": 5}
+from tests.train.gpt.runs import DOCUMENTS, SMALL
 
 
 class StopAfter(Silent):
@@ -30,71 +27,6 @@ class StopAfter(Silent):
             os.kill(os.getpid(), self.number)
 
 
-@pytest.fixture
-def reference() -> Iterator[None]:
-    """Runs of a few steps need no compilation."""
-    with rg.backend("reference"):
-        yield
-
-
-# -- the text --------------------------------------------------------------------------------------
-def test_a_sample_is_a_document_between_two_marks() -> None:
-    corpus = Corpus(["ab"], context=16, seed=0)
-    tokens, targets = corpus.batch(0, 1)
-    assert tokens.tolist() == [[2, 0, 1]]
-    assert targets.tolist() == [[0, 1, 2]]
-    assert corpus.validation == []
-
-
-def test_a_long_document_is_learned_from_in_pieces() -> None:
-    corpus = Corpus(["abcdefg"], context=3, seed=0)
-    assert [s.tolist() for s in corpus.training] == [[7, 0, 1, 2], [2, 3, 4, 5], [5, 6, 7]]
-
-
-def test_every_epoch_has_every_document_once_in_a_new_order() -> None:
-    corpus = Corpus(DOCUMENTS, context=8, seed=0)
-    n = len(corpus.training)
-    epochs = [
-        [tuple(corpus.batch(e * n + i, 1)[0][0].tolist()) for i in range(n)] for e in range(3)
-    ]
-    assert sorted(epochs[0]) == sorted(epochs[1]) == sorted(epochs[2])
-    assert epochs[0] != epochs[1] != epochs[2]
-
-
-@pytest.mark.usefixtures("reference")
-def test_batches_are_padded_and_padding_does_not_count() -> None:
-    trainer = Trainer.fresh(DOCUMENTS, {**SMALL, "batch": 4, "dtype": "float64"})
-    tokens, targets = trainer.corpus.batch(0, 4)
-    assert (targets == -100).any()
-    logits = trainer.model(rg.tensor(tokens)).numpy()
-    logp = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    real = targets >= 0
-    expected = -np.take_along_axis(logp, np.maximum(targets, 0)[..., None], -1)[..., 0][real].mean()
-    loss, count = trainer.advance()
-    assert count == real.sum()
-    assert loss == pytest.approx(expected)
-
-
-def test_one_compilation_serves_every_length() -> None:
-    trainer = Trainer.fresh(DOCUMENTS, SMALL)
-    lengths = {trainer.corpus.batch(i, 1)[0].shape[1] for i in range(10)}
-    for _ in range(10):
-        trainer.advance()
-    assert len(lengths) > 1
-    assert trainer._update.cache_stats()["compilations"] == 1
-
-
-@pytest.mark.usefixtures("reference")
-def test_the_validation_loss_is_the_mean_over_all_tokens_held_out() -> None:
-    trainer = Trainer.fresh(DOCUMENTS, {**SMALL, "held_out": 0.5, "dtype": "float64"})
-    losses = []
-    for s in trainer.corpus.validation:
-        logp = rg.log_softmax(trainer.model(rg.tensor(s[None, :-1]))).numpy()[0]
-        losses += [-logp[i, t] for i, t in enumerate(s[1:])]
-    assert trainer.validation_loss() == pytest.approx(np.mean(losses))
-
-
-# -- training --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.sample(1)
 def test_it_learns(tmp_path: Path, batch: int) -> None:
@@ -184,7 +116,6 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: Any
     assert train(DOCUMENTS, tmp_path, resume=True).trainer.step == 6
 
 
-# -- what does not fit -------------------------------------------------------------------------
 @pytest.mark.usefixtures("reference")
 def test_resuming_with_other_options_or_another_text(tmp_path: Path) -> None:
     train(DOCUMENTS, tmp_path, steps=2, **SMALL)
@@ -237,58 +168,3 @@ def test_bad_options(tmp_path: Path, options: dict[str, Any], message: str) -> N
     with pytest.raises(TypeError, match="no option 'withd'; there are batch"):
         train(DOCUMENTS, tmp_path, withd=4)
     assert list(tmp_path.iterdir()) == []
-
-
-# -- samples -----------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("run")
-    return train(DOCUMENTS, folder, steps=150, batch=2, **SMALL).checkpoint
-
-
-def test_samples_depend_on_the_seed_only(trained: Path) -> None:
-    model, tokenizer = load_model(trained)
-    texts = sample(model, tokenizer, 10, seed=3)
-    assert texts == sample(*load_model(trained.parent), 10, seed=3)
-    assert texts != sample(model, tokenizer, 10, seed=4)
-    assert len(texts) == 10
-    assert all(len(t) <= 8 for t in texts)
-
-
-def test_samples_begin_with_the_prompt_and_end_at_the_length(trained: Path) -> None:
-    model, tokenizer = load_model(trained)
-    assert all(t.startswith("ka") for t in sample(model, tokenizer, 5, prompt="ka"))
-    hot = sample(model, tokenizer, 20, temperature=100.0, length=30)
-    assert 8 < max(map(len, hot)) <= 30
-    with pytest.raises(rg.FormatError, match="character 'z'"):
-        sample(model, tokenizer, 5, prompt="z")
-    with pytest.raises(rg.OptionError, match="temperature"):
-        sample(model, tokenizer, 5, temperature=-1.0)
-
-
-def test_temperature_0_takes_the_most_likely_token(trained: Path) -> None:
-    model, tokenizer = load_model(trained)
-    texts = sample(model, tokenizer, 3, temperature=0.0)
-    assert len(set(texts)) == 1
-    tokens = tokenizer.encode(texts[0])[:9]
-    logits = model(rg.tensor([tokens[:-1]])).numpy()[0]
-    assert logits.argmax(-1).tolist() == tokens[1:]
-
-
-def test_samples_follow_the_probabilities_of_the_model(trained: Path) -> None:
-    """The first character of 4,000 samples, against softmax(logits / temperature)."""
-    model, tokenizer = load_model(trained)
-    texts = sample(model, tokenizer, 4000, temperature=1.5, length=1)
-    logits = model(rg.tensor([[tokenizer.bos]])).numpy()[0, 0] / 1.5
-    p = np.exp(logits) / np.exp(logits).sum()
-    for i, c in enumerate(tokenizer.characters):
-        assert abs(texts.count(c) / 4000 - p[i]) < 5 * np.sqrt(p[i] / 4000) + 1e-3
-
-
-def test_a_loaded_model_is_the_trained_one(trained: Path) -> None:
-    model, _ = load_model(trained)
-    assert isinstance(model, GPT)
-    assert model.config == GPTConfig(vocab_size=10, context=8, width=8, heads=2)
-    saved = load_checkpoint(trained)["model"]
-    for name, value in model.state_dict().items():
-        np.testing.assert_array_equal(value.numpy(), saved[name].numpy())

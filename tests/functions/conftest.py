@@ -1,0 +1,13 @@
+"""Many small programs run on the reference backend, which compiles nothing."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import retrograd as rg
+
+
+@pytest.fixture
+def reference() -> Iterator[None]:
+    with rg.backend("reference"):
+        yield
