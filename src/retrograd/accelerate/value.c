@@ -1049,7 +1049,7 @@ static PyObject *operate(int code, PyObject *x, PyObject *y) {
     return result;
 }
 
-static int codes[32]; /* by the order of NAMES */
+static int codes[32]; /* in the order of METHODS */
 enum { ADD, SUB, MUL, DIV, POW, POWC, NEG, ABS, RELU, TANH, EXP, LOG, SIGMOID, SIN, COS, SQRT };
 
 static PyObject *value_add(PyObject *x, PyObject *y) { return operate(codes[ADD], x, y); }

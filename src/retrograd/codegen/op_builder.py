@@ -14,10 +14,15 @@ from zlib import crc32
 
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.types import literal, register_type, suffix, widened
-from retrograd.ir import DType, int32, int64
+from retrograd.ir import DType, entering, int32, int64
 
 Emit = Callable[..., str]
 Point = Callable[[str], Sequence[str]]
+
+# What writes an elementwise op, by its name. `@emits(el.exp)` enters it, where it is defined: in
+# `emit/elementwise.py` and `math/`.
+ELEMENTWISE: dict[str, Emit] = {}
+emits = entering(ELEMENTWISE)
 
 
 class QuadratureRule(Protocol):

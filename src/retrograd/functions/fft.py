@@ -30,7 +30,7 @@ from retrograd.ops import elementwise as el
 from retrograd.ops.complex import complex_, conj, imag, real
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import Iota
-from retrograd.ops.shape import Concat, Flip, expand, pad, slice_axis
+from retrograd.ops.shape import Concat, expand, flip, pad, slice_axis
 
 Sizes = Sequence[int] | None
 
@@ -219,7 +219,7 @@ def _irfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
     x = _resized(x, count // 2 + 1, axis, what)
     rest = conj(slice_axis(x, axis, 1, (count + 1) // 2))
     # Of what is its own conjugate, the imaginary part counts for nothing in the real result.
-    whole = Concat(axis)(x, Flip((axis,))(rest))
+    whole = Concat(axis)(x, flip(rest, (axis,)))
     return real(_transform(whole, None, axis, norm, True, what))
 
 

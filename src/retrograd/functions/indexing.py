@@ -220,7 +220,7 @@ def _basic(x: Node, items: list[Any]) -> Node:
         axis += 1
     if flips:
         whole = ops.Slice(tuple(starts), tuple(stops), tuple(steps))
-        x = ops.Flip(tuple(flips))(whole(x))
+        x = ops.flip(whole(x), flips)
     elif tuple(starts) != (0,) * axis or tuple(stops) != x.shape or any(s != 1 for s in steps):
         x = ops.Slice(tuple(starts), tuple(stops), tuple(steps))(x)
     return ops.reshape(x, tuple(1 if a == -1 else x.shape[a] for a in shape))

@@ -322,7 +322,7 @@ def flip(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
     """
     x = as_node(x)
     axes = normal_axes(axis, x.type.rank, "flip")
-    return ops.Flip(axes)(x) if axes else x
+    return ops.flip(x, axes)
 
 
 @op_function

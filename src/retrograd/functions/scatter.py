@@ -19,19 +19,15 @@ from retrograd.functions.broadcasting import (
 from retrograd.functions.indexing import Chosen, apart, getitem, index_of, of_dtype, together
 from retrograd.ir import Node, bool_, full, int64
 from retrograd.ops import elementwise as el
-from retrograd.ops.index import ScatterAdd
+from retrograd.ops.index import Scatter, ScatterAdd
 from retrograd.ops.leaf import Iota, input_node
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from retrograd.ops.shape import expand, inverse, permute, reshape
 
-SCATTERS: dict[str, Any] = {
-    "set": ScatterSet,
-    "add": ScatterAdd,
-    "multiply": ScatterMul,
-    "min": ScatterMin,
-    "max": ScatterMax,
+# By the mode that `put_along_axis` takes, which is also the name of the method of `x.at[...]`.
+SCATTERS: dict[str, type[Scatter]] = {
+    kind.mode: kind for kind in (ScatterSet, ScatterAdd, ScatterMul, ScatterMin, ScatterMax)
 }
-MEET = {"add": el.add, "multiply": el.mul, "min": el.min, "max": el.max}
 
 
 class IndexUpdater:
@@ -138,13 +134,14 @@ def masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike, mode: str, /) -> Any
 
 def _met(old: Node, value: Node, mode: str) -> Node:
     """Elements after a value has met each."""
-    return value if mode == "set" else MEET[mode](old, value)
+    combine = SCATTERS[mode].combine
+    return value if combine is None else combine(old, value)
 
 
 def _distinct(x: Node, key: Any, picked: Node, probe: Node, value: Node, mode: str) -> Node:
     """A key of slices, which names no element twice."""
     if mode not in ("set", "add"):
-        value, mode = MEET[mode](getitem(x, key), value), "set"
+        value, mode = _met(getitem(x, key), value, mode), "set"
     if x.dtype.is_inexact:
         return _transposed(x, picked, probe, value, mode)
     counter = reshape(Iota((x.type.size,), 0, int64)(), x.shape)

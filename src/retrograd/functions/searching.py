@@ -24,7 +24,7 @@ from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.scan import CumSum
 from retrograd.ops.scatter import ScatterSet
 from retrograd.ops.shape import expand, pad, reshape, slice_axis
-from retrograd.ops.sort import ArgSort, SearchSorted, Sort
+from retrograd.ops.sort import SearchSorted, Sort, positions
 
 
 def known_size(x: Any, what: str, argument: str = "size") -> int:
@@ -165,11 +165,11 @@ def _ascending(row: Node) -> Node:
     """An order in which equal elements are neighbours; of complex numbers by the real parts, and
     where these are equal by the imaginary ones; NaN in one of both comes last."""
     if not row.dtype.is_complex or row.shape[0] == 0:
-        return ArgSort(0)(real(row) if row.dtype.is_complex else row)
+        return positions(real(row) if row.dtype.is_complex else row, 0)
     x, y = real(row), imag(row)
     first = el.select(el.isnan(y), full(math.nan, x.type), x)
-    by_height = ArgSort(0)(y)
-    return Gather(0)(by_height, ArgSort(0)(Gather(0)(first, by_height)))
+    by_height = positions(y, 0)
+    return Gather(0)(by_height, positions(Gather(0)(first, by_height), 0))
 
 
 @op_function

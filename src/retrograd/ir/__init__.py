@@ -26,6 +26,7 @@ from retrograd.ir.dtype import (
 )
 from retrograd.ir.graph import Graph, reachable, substitute
 from retrograd.ir.graph_stats import Stats, stats
+from retrograd.ir.interpreter import apply, interpret
 from retrograd.ir.node import (
     Node,
     Op,
@@ -62,6 +63,7 @@ __all__ = [
     "TensorType",
     "Trait",
     "TupleType",
+    "apply",
     "as_dtype",
     "as_shape",
     "bfloat16",
@@ -79,6 +81,7 @@ __all__ = [
     "float64",
     "full",
     "graphs_of",
+    "interpret",
     "int8",
     "int16",
     "int32",

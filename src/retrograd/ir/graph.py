@@ -11,6 +11,7 @@ from retrograd.ir.graph_stats import Stats, stats
 from retrograd.ir.node import Nested, Node, graphs_of
 from retrograd.ir.registry import lookup
 from retrograd.ir.text import parse_graph, print_graph
+from retrograd.ir.trait import Trait
 from retrograd.ir.verifier import verify
 
 
@@ -61,7 +62,7 @@ class Graph(Nested):
         if len(given) < len(self.inputs):
             raise ShapeError("a node is listed twice among the graph's inputs")
         found = reachable([*self.inputs, *self.outputs], stop=given)
-        loose = [n for n in found if n.op == "input" and n not in given]
+        loose = [n for n in found if Trait.PLACEHOLDER in n.prim.traits and n not in given]
         if loose:
             raise ShapeError(
                 f"the outputs depend on {loose[0].describe()}, which is not among the graph's "

@@ -72,9 +72,9 @@ def stats(graph: Nested, sizes: Mapping[str, int] | None = None) -> Stats:
     for node, times in _repeated(graph):
         kind, count = _work(node)
         totals[kind].add(count * times)
-        if node.op == "constant":
+        if Trait.CONSTANT in node.prim.traits:
             totals["constants"].add(node.attrs["value"].nbytes)
-        elif node.op not in ("reshape", "size_of"):
+        elif Trait.NO_TRAFFIC not in node.prim.traits:
             for x in (node, *node.inputs):
                 totals["moved"].add(bytes_of(x.type) * times)
     given, kept = _Sum(), _Sum()

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from retrograd.errors import FormatError
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F")
 
 REGISTRY: dict[str, Callable[..., Any]] = {}
 
@@ -28,8 +28,9 @@ def lookup(name: str) -> Callable[..., Any]:
 
 
 def entering(table: dict[str, Any]) -> Callable[..., Callable[[F], F]]:
-    """A decorator that enters a function in a table for the ops that it is given: by their classes,
-    and elementwise ops, which share one, themselves. The table is looked up by `node.op`.
+    """A decorator that enters a function, or any value, in a table for the ops that it is given: by
+    their classes, and elementwise ops, which share one, themselves. The table is looked up by
+    `node.op`.
 
     >>> table = {}
     >>> lowers = entering(table)

@@ -22,6 +22,10 @@ class Trait:
     IDENTITY: Final = "identity"
     # The value is given: a graph input, or an array at hand in a recording.
     INPUT: Final = "input"
+    # Stands for a value that is not at hand: a graph has it among its inputs.
+    PLACEHOLDER: Final = "placeholder"
+    # The value is an attribute, `value`.
+    CONSTANT: Final = "constant"
     # There are no inputs, and the value is made where it is read.
     LEAF: Final = "leaf"
     # One element of the result reads many of an input, or the op needs memory.
@@ -36,6 +40,10 @@ class Trait:
     ROUNDED_ONCE: Final = "rounded_once"
     # The result is exact in the dtype of the inputs, half precision included.
     UNROUNDED: Final = "unrounded"
+    # Of integers, which wrap, there is no other result.
+    WHOLE: Final = "whole"
+    # Comparisons choose the result, an operand, its place or a constant, of zeros and NaN too.
+    SELECTING: Final = "selecting"
     # A NaN or an infinity in the result was there before.
     HANDS_ON: Final = "hands_on"
 
@@ -52,12 +60,16 @@ class Trait:
     # -- What it costs
     # Nothing is computed: the op names, repeats, moves or reinterprets.
     FREE: Final = "free"
+    # The result is the operand, or a size: no memory is read or written.
+    NO_TRAFFIC: Final = "no_traffic"
     # Cheaper to compute twice than to store and load.
     CHEAP: Final = "cheap"
     # As slow as a division or a root.
     DIVISION: Final = "division"
     # A function that hardware has no single instruction for.
     TRANSCENDENTAL: Final = "transcendental"
+    # Eager runs compute the ops that lowering makes of it.
+    IN_PARTS: Final = "in_parts"
     # Takes long for the size of its result: a contraction or a factorisation.
     EXPENSIVE: Final = "expensive"
     # Eager gradients keep the result rather than compute it again.

@@ -16,20 +16,9 @@ import numpy as np
 
 from retrograd.ir import DType, Node, bool_, float32, float64, int64, uint8, uint16, uint32, uint64
 from retrograd.onnx.writer import RULES, OnnxWriter, rule
+from retrograd.ops import elementwise as el
 from retrograd.ops.elementwise import ELEMENTWISE, Cast, Elementwise
-
-# Ops that are an operator of ONNX, for all their dtypes but those that `_widened` names.
-SAME = {
-    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "abs": "Abs", "sign": "Sign",
-    "floor": "Floor", "ceil": "Ceil", "round": "Round", "reciprocal": "Reciprocal",
-    "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan",
-    "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
-    "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf",
-    "sigmoid": "Sigmoid", "isnan": "IsNaN", "isinf": "IsInf", "eq": "Equal",
-}  # fmt: skip
-LESS = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
-LOGIC = {"bitwise_and": "And", "bitwise_or": "Or", "bitwise_xor": "Xor", "max": "Or", "min": "And"}
-BITS = {"bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor"}
+from retrograd.ops.special import functions as special
 
 
 class OnnxNumbers:
@@ -103,28 +92,28 @@ Formula = Callable[..., OnnxNumbers]
 FORMULAS: dict[str, Formula] = {}
 
 
+# Operators of ONNX that are an op, by its name: for booleans, and for whole numbers.
+LOGIC: dict[str, str] = {}
+BITS: dict[str, str] = {}
+COMPARISONS: dict[str, str] = {}  # which take no half precision, and no booleans
+
+
 def elementwise(w: OnnxWriter, node: Node, names: list[str]) -> str:
-    """One op, by its table; the dtypes that ONNX's operator does not take go by way of another."""
+    """One op, as it is entered; the dtypes that ONNX's operator does not take go by way of
+    another."""
     op, dtype = node.op, node.inputs[-1].dtype
     if dtype is bool_ and op in LOGIC:
         return str(w.emit(LOGIC[op], *names))
-    if dtype is bool_ and op == "bitwise_not":
-        return str(w.emit("Not", *names))
-    if op in LESS:
+    if op in COMPARISONS:
         via = uint8 if dtype is bool_ else float32 if dtype.is_half else dtype
-        return str(w.emit(LESS[op], *[w.cast(x, dtype, via) for x in names]))
+        return str(w.emit(COMPARISONS[op], *[w.cast(x, dtype, via) for x in names]))
     if op in BITS:
         return str(w.emit(BITS[op], *names))
-    if op == "bitwise_not":
-        return str(w.emit("BitwiseNot", *names))
     inputs = [OnnxNumbers(w, n, x.dtype) for n, x in zip(names, node.inputs, strict=True)]
-    if dtype.is_half and op not in ("select", "eq", "ne"):
+    if dtype.is_half and node.prim not in (el.select, el.eq, el.ne):
         inputs = [x.cast(float32) for x in inputs]
-    if op in SAME:
-        y = inputs[0].of(SAME[op], *inputs[1:], dtype=bool_ if node.dtype is bool_ else None)
-    else:
-        y = FORMULAS[op](*inputs)
-        y.dtype = bool_ if node.dtype is bool_ else y.dtype
+    y = FORMULAS[op](*inputs)
+    y.dtype = bool_ if node.dtype is bool_ else y.dtype
     return y.cast(node.dtype).name
 
 
@@ -144,34 +133,88 @@ def formula_of(op: Elementwise) -> Callable[[Formula], Formula]:
     return enter
 
 
+def same(op: Elementwise, operator: str) -> None:
+    """An op is an operator of ONNX, for all dtypes but half precision."""
+    formula_of(op)(lambda x, *others: x.of(operator, *others))
+
+
+def exactly(table: dict[str, str], op: Elementwise, operator: str) -> None:
+    """An op is an operator of ONNX for the dtypes of a table."""
+    table[op.name] = operator
+    RULES[op.name] = elementwise
+
+
+same(el.add, "Add")
+same(el.sub, "Sub")
+same(el.mul, "Mul")
+same(el.div, "Div")
+same(el.abs, "Abs")
+same(el.sign, "Sign")
+same(el.floor, "Floor")
+same(el.ceil, "Ceil")
+same(el.round, "Round")
+same(el.reciprocal, "Reciprocal")
+same(el.sqrt, "Sqrt")
+same(el.exp, "Exp")
+same(el.log, "Log")
+same(el.sin, "Sin")
+same(el.cos, "Cos")
+same(el.tan, "Tan")
+same(el.asin, "Asin")
+same(el.acos, "Acos")
+same(el.atan, "Atan")
+same(el.sinh, "Sinh")
+same(el.cosh, "Cosh")
+same(el.tanh, "Tanh")
+same(el.asinh, "Asinh")
+same(el.acosh, "Acosh")
+same(el.atanh, "Atanh")
+same(el.erf, "Erf")
+same(el.sigmoid, "Sigmoid")
+same(el.isnan, "IsNaN")
+same(el.isinf, "IsInf")
+same(el.eq, "Equal")
+exactly(COMPARISONS, el.lt, "Less")
+exactly(COMPARISONS, el.le, "LessOrEqual")
+exactly(COMPARISONS, el.gt, "Greater")
+exactly(COMPARISONS, el.ge, "GreaterOrEqual")
+exactly(LOGIC, el.bitwise_not, "Not")
+exactly(LOGIC, el.bitwise_and, "And")
+exactly(LOGIC, el.bitwise_or, "Or")
+exactly(LOGIC, el.bitwise_xor, "Xor")
+exactly(LOGIC, el.max, "Or")
+exactly(LOGIC, el.min, "And")
+exactly(BITS, el.bitwise_not, "BitwiseNot")
+exactly(BITS, el.bitwise_and, "BitwiseAnd")
+exactly(BITS, el.bitwise_or, "BitwiseOr")
+exactly(BITS, el.bitwise_xor, "BitwiseXor")
 # fmt: off
-FORMULAS |= {
-    "zmul": lambda a, b: a.equals(0).where(a, a * b),
-    "zdiv": lambda a, b: a.equals(0).where(a, a / b),
-    "zzmul": lambda a, b: (a.equals(0) | b.equals(0)).where(0, a * b),
-    "neg": lambda x: -x,
-    "ne": lambda a, b: ~a.equals(b),
-    "isfinite": lambda x: ~(x.of("IsNaN", dtype=bool_) | x.of("IsInf", dtype=bool_)),
-    "trunc": lambda x: x.below(0).where(x.of("Ceil"), x.of("Floor")),
-    "rsqrt": lambda x: x.of("Sqrt").of("Reciprocal"),
-    "relu": lambda x: x.of("Relu") if x.dtype.is_float else x.of("Max", 0),
-    "max": lambda a, b: a.of("Max", b),
-    "min": lambda a, b: a.of("Min", b),
-    "clamp": lambda x, lo, hi: x.of("Max", lo).of("Min", hi),
-    "select": lambda c, a, b: c.where(a, b),
-    "exp2": lambda x: x.like(2).of("Pow", x),
-    "log2": lambda x: x.of("Log") * (1 / math.log(2)),
-    "log10": lambda x: x.of("Log") * (1 / math.log(10)),
-    "cbrt": lambda x: x.equals(0).where(x, x.of("Sign") * x.of("Abs").of("Pow", 1 / 3)),
-    "softplus": lambda x: x.of("Max", 0) + log1p((-x.of("Abs")).of("Exp")),
-    "erfc": lambda x: x.like(1) - x.of("Erf"),
-    "ndtr": lambda x: ((x * math.sqrt(0.5)).of("Erf") + 1) * 0.5,
-    "copysign": lambda a, b: signbit(b).where(-a.of("Abs"), a.of("Abs")),
-    "xlogy": lambda x, y: (x.equals(0) & ~nan(y)).where(0, x * y.of("Log")),
-    "xlog1py": lambda x, y: (x.equals(0) & ~nan(y)).where(0, x * log1p(y)),
-    "entr": lambda x: x.equals(0).where(0, x.below(0).where(-math.inf, -(x * x.of("Log")))),
-    "logit": lambda x: x.of("Log") - log1p(-x),
-}
+formula_of(el.zmul)(lambda a, b: a.equals(0).where(a, a * b))
+formula_of(el.zdiv)(lambda a, b: a.equals(0).where(a, a / b))
+formula_of(el.zzmul)(lambda a, b: (a.equals(0) | b.equals(0)).where(0, a * b))
+formula_of(el.neg)(lambda x: -x)
+formula_of(el.ne)(lambda a, b: ~a.equals(b))
+formula_of(el.isfinite)(lambda x: ~(x.of("IsNaN", dtype=bool_) | x.of("IsInf", dtype=bool_)))
+formula_of(el.trunc)(lambda x: x.below(0).where(x.of("Ceil"), x.of("Floor")))
+formula_of(el.rsqrt)(lambda x: x.of("Sqrt").of("Reciprocal"))
+formula_of(el.relu)(lambda x: x.of("Relu") if x.dtype.is_float else x.of("Max", 0))
+formula_of(el.max)(lambda a, b: a.of("Max", b))
+formula_of(el.min)(lambda a, b: a.of("Min", b))
+formula_of(el.clamp)(lambda x, lo, hi: x.of("Max", lo).of("Min", hi))
+formula_of(el.select)(lambda c, a, b: c.where(a, b))
+formula_of(el.exp2)(lambda x: x.like(2).of("Pow", x))
+formula_of(el.log2)(lambda x: x.of("Log") * (1 / math.log(2)))
+formula_of(el.log10)(lambda x: x.of("Log") * (1 / math.log(10)))
+formula_of(el.cbrt)(lambda x: x.equals(0).where(x, x.of("Sign") * x.of("Abs").of("Pow", 1 / 3)))
+formula_of(el.softplus)(lambda x: x.of("Max", 0) + log1p((-x.of("Abs")).of("Exp")))
+formula_of(el.erfc)(lambda x: x.like(1) - x.of("Erf"))
+formula_of(special.ndtr)(lambda x: ((x * math.sqrt(0.5)).of("Erf") + 1) * 0.5)
+formula_of(el.copysign)(lambda a, b: signbit(b).where(-a.of("Abs"), a.of("Abs")))
+formula_of(special.xlogy)(lambda x, y: (x.equals(0) & ~nan(y)).where(0, x * y.of("Log")))
+formula_of(special.xlog1py)(lambda x, y: (x.equals(0) & ~nan(y)).where(0, x * log1p(y)))
+formula_of(special.entr)(
+    lambda x: x.equals(0).where(0, x.below(0).where(-math.inf, -(x * x.of("Log")))))
+formula_of(special.logit)(lambda x: x.of("Log") - log1p(-x))
 # fmt: on
 
 
@@ -344,7 +387,3 @@ def cast(w: OnnxWriter, node: Node, names: list[str]) -> str:
     low, high = x.below(float(ends.min)), x.above(float(ends.max)) | x.equals(float(ends.max + 1))
     inside = (low | high | nan(x)).where(0, x).cast(after)
     return low.where(ends.min, high.where(ends.max, inside)).name
-
-
-NAMES = dict.fromkeys((*SAME, *LESS, *BITS, "bitwise_not", *FORMULAS))
-rule(*(ELEMENTWISE[name] for name in NAMES if name not in RULES))(elementwise)

@@ -44,7 +44,8 @@ def gather(w: OnnxWriter, node: Node, names: list[str]) -> str:
 
 @rule(ScatterAdd, ScatterSet, ScatterMul, ScatterMax, ScatterMin)
 def scatter(w: OnnxWriter, node: Node, names: list[str]) -> str:
-    kind = "none" if isinstance(node.prim, ScatterSet) else node.op.removeprefix("scatter_")
+    combine = node.prim.combine  # type: ignore[attr-defined]
+    kind = "none" if combine is None else combine.name
     x, index, _ = node.inputs
     axis, shared = node.attrs["axis"], node.attrs["shared"]
     dtype, wide = node.dtype, float32 if node.dtype.is_half else node.dtype

@@ -12,7 +12,7 @@ from retrograd.errors import DTypeError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, Trait, bool_, declare, product
 from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.numerics.summation import PRODUCTS
-from retrograd.ops.shape import Flip, fail, permute, reshape
+from retrograd.ops.shape import fail, flip, permute, reshape
 from retrograd.ops.windows import check_spatial, full_size, placed, span, windows_of
 
 
@@ -31,7 +31,7 @@ class Conv(Op):
     """
 
     name = "conv"
-    traits = frozenset({Trait.EXPENSIVE, Trait.KEPT, Trait.SIZED})
+    traits = frozenset({Trait.EXPENSIVE, Trait.KEPT, Trait.SIZED, Trait.IN_PARTS})
     arity = 2
     strides: tuple[int, ...]
     low: Shape
@@ -126,7 +126,7 @@ class Conv(Op):
             blocks = reshape(w, (self.groups, own, *w.shape[1:]))
             blocks = permute(blocks, (0, 2, 1, *(a + 1 for a in axes)))
             w = reshape(blocks, (self.groups * w.shape[1], own, *kernel))
-        return w if all(k == 1 for k in kernel) else Flip(tuple(axes))(w)
+        return w if all(k == 1 for k in kernel) else flip(w, axes)
 
     def _to_w(self, g: Node, x: Node, w: Node) -> Node:
         """`sum over n, p of g[n, o, p] * X[n, c, p * stride + k * w_dilation]`: a convolution in
@@ -154,7 +154,7 @@ class Conv(Op):
             y = reshape(y, (per, groups, own, *w.shape[2:]))
             y = permute(y, (1, 0, *(a for a in range(2, y.type.rank))))
             y = reshape(y, w.shape)
-        return y if all(k == 1 for k in w.shape[2:]) else Flip(axes)(y)
+        return y if all(k == 1 for k in w.shape[2:]) else flip(y, axes)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         (tx, tw), (x, w) = tangents, inputs

@@ -54,6 +54,7 @@ FIELD = FLOAT + COMPLEX
 CHEAP, HANDS_ON, COMMUTATIVE = Trait.CHEAP, Trait.HANDS_ON, Trait.COMMUTATIVE
 ROUNDED_ONCE, UNROUNDED, REAL_LINEAR = Trait.ROUNDED_ONCE, Trait.UNROUNDED, Trait.REAL_LINEAR
 PRODUCT, EVEN = Trait.PRODUCT, Trait.EVEN
+WHOLE, SELECTING = Trait.WHOLE, Trait.SELECTING
 DIVISION, TRANSCENDENTAL = Trait.DIVISION, Trait.TRANSCENDENTAL
 
 
@@ -245,14 +246,15 @@ mul = binary("mul", np.multiply, lambda g, y, a, b: zmul(g, b), lambda g, y, a, 
              NUMBER + COMPLEX, traits=(CHEAP, ROUNDED_ONCE, COMMUTATIVE, PRODUCT, EVEN))
 div = binary("div", np.divide, lambda g, y, a, b: zdiv(g, b),
              lambda g, y, a, b: -zmul(zdiv(g, b), y), FIELD, traits=(ROUNDED_ONCE, DIVISION))
-floor_div = binary("floor_div", num.floor_div, traits=(DIVISION,))
+floor_div = binary("floor_div", num.floor_div, traits=(DIVISION, WHOLE))
 mod = binary("mod", num.mod, lambda g, y, a, b: g, lambda g, y, a, b: -zmul(g, round((a - y) / b)),
-             traits=(DIVISION,))
+             traits=(DIVISION, WHOLE))
 neg = unary("neg", np.negative, lambda g, y, x: -g, NUMBER + COMPLEX,
             traits=(CHEAP, ROUNDED_ONCE, UNROUNDED, HANDS_ON))
 abs = unary("abs", np.abs, lambda g, y, x: zmul(g, sign(x)), NUMBER,
             traits=(CHEAP, ROUNDED_ONCE, UNROUNDED, HANDS_ON, EVEN))
-sign = unary("sign", np.sign, lambda g, y, x: full(0, g.type), NUMBER, traits=(UNROUNDED,))
+sign = unary("sign", np.sign, lambda g, y, x: full(0, g.type), NUMBER,
+             traits=(UNROUNDED, SELECTING))
 copysign = binary("copysign", np.copysign,
                   lambda g, y, a, b: zmul(g, sign(a) * copysign(full(1, a.type), b)), None, FLOAT,
                   traits=(CHEAP, ROUNDED_ONCE, UNROUNDED, HANDS_ON))
@@ -286,7 +288,7 @@ log10 = unary("log10", np.log10, lambda g, y, x: zdiv(g, x) * (1 / math.log(10))
 log1p = unary("log1p", np.log1p, lambda g, y, x: zdiv(g, 1 + x), FIELD, traits=(TRANSCENDENTAL,))
 pow = binary("pow", num.pow, lambda g, y, a, b: zmul(g, zmul(b, pow(a, b - 1))),
              lambda g, y, a, b: zmul(g, zmul(y, log(one_if(is_zero(a) & (b >= 0), a)))),
-             traits=(EVEN, TRANSCENDENTAL))
+             traits=(EVEN, TRANSCENDENTAL, WHOLE))
 logaddexp = binary("logaddexp", np.logaddexp, lambda g, y, a, b: zmul(g, sigmoid(excess(a, b))),
                    lambda g, y, a, b: zmul(g, sigmoid(excess(b, a))), FLOAT,
                    traits=(TRANSCENDENTAL,))
@@ -328,7 +330,7 @@ erf = unary("erf", num.each(math.erf),
 erfc = unary("erfc", num.each(math.erfc),
              lambda g, y, x: -zmul(g, (2 / math.sqrt(math.pi)) * bell(x)), traits=(TRANSCENDENTAL,))
 relu = unary("relu", lambda x: num.max(x, np.zeros_like(x)), lambda g, y, x: keep_if(x > 0, g),
-             NUMBER, traits=(CHEAP, UNROUNDED))
+             NUMBER, traits=(CHEAP, UNROUNDED, SELECTING))
 sigmoid = unary("sigmoid", num.sigmoid, lambda g, y, x: zmul(g, y * sigmoid(-x)),
                 traits=(TRANSCENDENTAL,))
 softplus = unary("softplus", lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
@@ -346,17 +348,18 @@ isinf = unary("isinf", np.isinf, None, FLOAT, bool_, traits=(ROUNDED_ONCE, UNROU
 isfinite = unary("isfinite", np.isfinite, None, FLOAT, bool_, traits=(ROUNDED_ONCE, UNROUNDED))
 max = binary("max", num.max, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)),
              lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)), ANY,
-             traits=(CHEAP, UNROUNDED, HANDS_ON))
+             traits=(CHEAP, UNROUNDED, HANDS_ON, SELECTING))
 min = binary("min", num.min, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)),
              lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)), ANY,
-             traits=(CHEAP, UNROUNDED, HANDS_ON))
+             traits=(CHEAP, UNROUNDED, HANDS_ON, SELECTING))
 select = add_elementwise(Select("select", np.where, (
     None, lambda g, y, c, a, b: keep_if(c, g), lambda g, y, c, a, b: drop_if(c, g)), ANY + COMPLEX,
     traits=(CHEAP, ROUNDED_ONCE, UNROUNDED, HANDS_ON, REAL_LINEAR)))
 clamp = add_elementwise(Elementwise("clamp", lambda x, lo, hi: num.min(num.max(x, lo), hi), (
     lambda g, y, x, lo, hi: drop_if((x <= lo) | (x >= hi), g),
     lambda g, y, x, lo, hi: keep_if((x <= lo) & (lo < hi), g),
-    lambda g, y, x, lo, hi: keep_if((x >= hi) | (lo >= hi), g)), NUMBER, traits=(UNROUNDED,)))
+    lambda g, y, x, lo, hi: keep_if((x >= hi) | (lo >= hi), g)), NUMBER,
+    traits=(UNROUNDED, SELECTING)))
 
 # Bits. A shift by a negative count, or by the width of the dtype or more, moves every bit out.
 bitwise_not = unary("bitwise_not", np.invert, None, BITS, traits=(CHEAP, ROUNDED_ONCE))
@@ -368,6 +371,11 @@ bitwise_xor = binary("bitwise_xor", np.bitwise_xor, kinds=BITS, traits=(ROUNDED_
 shift_left = binary("shift_left", num.shift_left, kinds=INTEGER, traits=(ROUNDED_ONCE,))
 shift_right = binary("shift_right", num.shift_right, kinds=INTEGER, traits=(ROUNDED_ONCE,))
 # fmt: on
+
+even.squared(abs)(even.of_size)
+even.squared(hypot)(even.of_hypot)
+even.squared(mul, div)(even.of_scaled)
+even.squared(select)(even.of_guarded(sqrt, eq))
 
 
 def keep_if(c: Node, g: Node) -> Node:

@@ -9,9 +9,10 @@ against 0, as in norms and standard deviations, and these scaled or moved.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from retrograd.ir import Node, Op, full
+from retrograd.ir import Node, Op, entering, full
 from retrograd.ops.leaf import Constant
 from retrograd.ops.shape import Expand, Permute, Reshape
 
@@ -28,6 +29,13 @@ class Smooth(NamedTuple):
 
     def after(self, node: Node, passed: Node) -> Smooth:
         return Smooth(node, self.ends, (passed, *self.passed))
+
+
+Square = Callable[[Node, int], Smooth | None]
+# The square of a node that is a magnitude, without it, by the name of its op; with how deep to look
+# on. `elementwise.py` enters its own.
+SQUARES: dict[str, Square] = {}
+squared = entering(SQUARES)
 
 
 def product(a: Node, b: Node) -> Smooth | None:
@@ -47,43 +55,61 @@ def power(of: Op, a: Node, b: Node) -> Smooth | None:
 
 def of_abs(f: Op, size: Node) -> Smooth | None:
     """An even function of `|x|`."""
-    return Smooth(f(*size.inputs), size.inputs, (size,)) if size.prim.name == "abs" else None
+    if SQUARES.get(size.op) is not of_size:
+        return None
+    return Smooth(f(*size.inputs), size.inputs, (size,))
 
 
 def square(x: Node, deep: int = DEEP) -> Smooth | None:
     """The square of a magnitude, without it."""
-    name, inputs = x.prim.name, x.inputs
     if not deep or not x.dtype.is_float:
         return None
-    if name == "abs":
-        inner = square(inputs[0], deep - 1)
-        return inner.after(inner.node, x) if inner else Smooth(inputs[0] * inputs[0], inputs, (x,))
-    if name == "hypot":
-        a, b = inputs
-        return Smooth(a * a + b * b, inputs, (x,))
-    if name == "select":
-        return _guarded_root(x)
-    if isinstance(x.prim, (Expand, Permute, Reshape)) and (inner := square(inputs[0], deep - 1)):
-        return inner.after(x.prim(inner.node), x)
-    if name in ("mul", "div"):
-        found = [square(part, deep - 1) for part in inputs]
-        if any(found):
-            parts = [f or Smooth(p * p, (p,), ()) for f, p in zip(found, inputs, strict=True)]
-            one, two = parts
-            passed = (x, *one.passed, *two.passed)
-            return Smooth(x.prim(one.node, two.node), one.ends + two.ends, passed)
-    return None
+    rule = SQUARES.get(x.op)
+    return rule(x, deep - 1) if rule else None
 
 
-def _guarded_root(x: Node) -> Smooth | None:
+def of_size(x: Node, deep: int) -> Smooth | None:
+    """`|x|`."""
+    inner = square(x.inputs[0], deep)
+    if inner:
+        return inner.after(inner.node, x)
+    return Smooth(x.inputs[0] * x.inputs[0], x.inputs, (x,))
+
+
+def of_hypot(x: Node, deep: int) -> Smooth | None:
+    a, b = x.inputs
+    return Smooth(a * a + b * b, x.inputs, (x,))
+
+
+@squared(Expand, Permute, Reshape)
+def of_moved(x: Node, deep: int) -> Smooth | None:
+    inner = square(x.inputs[0], deep)
+    return inner and inner.after(x.prim(inner.node), x)
+
+
+def of_scaled(x: Node, deep: int) -> Smooth | None:
+    """A product or a quotient."""
+    found = [square(part, deep) for part in x.inputs]
+    if not any(found):
+        return None
+    parts = [f or Smooth(p * p, (p,), ()) for f, p in zip(found, x.inputs, strict=True)]
+    one, two = parts
+    return Smooth(x.prim(one.node, two.node), one.ends + two.ends, (x, *one.passed, *two.passed))
+
+
+def of_guarded(root: Op, equal: Op) -> Square:
     """`select(s == 0, 0, sqrt(select(s == 0, 1, s)))`: a root whose slope at 0 counts as 0."""
-    at, zero, y = x.inputs
-    if y.prim.name != "sqrt" or at.prim.name != "eq" or not _is_zero(zero):
-        return None
-    chosen, s = y.inputs[0], at.inputs[0]
-    if chosen.prim.name != "select" or chosen.inputs[0] is not at or chosen.inputs[2] is not s:
-        return None
-    return Smooth(s, (s,), (x, y, chosen)) if _is_zero(at.inputs[1]) else None
+
+    def guarded(x: Node, deep: int) -> Smooth | None:
+        at, zero, y = x.inputs
+        if y.prim is not root or at.prim is not equal or not _is_zero(zero):
+            return None
+        chosen, s = y.inputs[0], at.inputs[0]
+        if chosen.prim is not x.prim or chosen.inputs[0] is not at or chosen.inputs[2] is not s:
+            return None
+        return Smooth(s, (s,), (x, y, chosen)) if _is_zero(at.inputs[1]) else None
+
+    return guarded
 
 
 def _is_zero(x: Node) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from retrograd.errors import DTypeError, IndexRangeError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, Trait, bool_, declare, full
+from retrograd.ops import elementwise as el
 from retrograd.ops.numerics.compensated_sum import is_wide, of_parts, scattered
 from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.shape import fail, inverse, permute, stack_front
@@ -118,7 +119,9 @@ class Scatter(Op):
     arity = 3
     axis: int
     shared: int
+    mode: str  # what functions call it
     booleans = True  # whether it takes them
+    combine: el.Elementwise | None = None  # what is there and an update; None: it is replaced
 
     def infer(self, *types: TensorType) -> TensorType:
         x, index, updates = types
@@ -174,6 +177,8 @@ class ScatterAdd(Scatter):
     """
 
     name = "scatter_add"
+    mode = "add"
+    combine = el.add
     traits = frozenset({Trait.READS_MANY, Trait.REAL_LINEAR, Trait.KEPT})
     booleans = False
     axis: int

@@ -33,7 +33,7 @@ class Input(Leaf):
     """A value that the caller gives."""
 
     name = "input"
-    traits = frozenset({Trait.INPUT, Trait.FREE})
+    traits = frozenset({Trait.INPUT, Trait.PLACEHOLDER, Trait.FREE})
     dtype: DType
     shape: Shape
 
@@ -51,7 +51,7 @@ class Constant(Leaf):
     """An array known when the graph is built; a scalar value fills the whole shape."""
 
     name = "constant"
-    traits = frozenset({Trait.LEAF, Trait.DETERMINED, Trait.HANDS_ON, Trait.FREE})
+    traits = frozenset({Trait.LEAF, Trait.CONSTANT, Trait.DETERMINED, Trait.HANDS_ON, Trait.FREE})
     value: np.ndarray[Any, Any]
     shape: Shape
 
@@ -114,7 +114,7 @@ class SizeOf(Leaf):
     """The value of a symbolic size, as a scalar, cast from int64."""
 
     name = "size_of"
-    traits = frozenset({Trait.LEAF, Trait.ROUNDED_ONCE, Trait.FREE})
+    traits = frozenset({Trait.LEAF, Trait.ROUNDED_ONCE, Trait.FREE, Trait.NO_TRAFFIC})
     size: Dim | int
     dtype: DType
 

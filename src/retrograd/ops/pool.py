@@ -37,7 +37,7 @@ class Pooling(Op):
     `dilations` between their elements, and how much padding there is in front and behind.
     """
 
-    traits = frozenset({Trait.KEPT, Trait.SIZED})
+    traits = frozenset({Trait.KEPT, Trait.SIZED, Trait.IN_PARTS})
     arity = 1
     sizes: tuple[int, ...]
     strides: tuple[int, ...]

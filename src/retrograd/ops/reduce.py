@@ -26,6 +26,7 @@ from retrograd.ir import (
     int64,
     product,
 )
+from retrograd.ops import elementwise as el
 from retrograd.ops.elementwise import (
     ANY,
     BOOLEAN,
@@ -55,7 +56,8 @@ class Reduction(Op):
     arity = 1
     axes: tuple[int, ...]
     kinds: Sequence[str] = NUMBER
-    empty_has_value = True
+    combine: el.Elementwise | None = None  # two elements as one, where that is an op
+    empty: float | None = None  # the value over no elements; None: there is none
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
@@ -63,7 +65,7 @@ class Reduction(Op):
             raise DTypeError(f"{self.name} takes {' or '.join(self.kinds)} inputs, not {x}")
         if any(not 0 <= a < x.rank for a in self.axes) or list(self.axes) != sorted(set(self.axes)):
             raise fail(self, x, f"axes are distinct, ascending and within its {x.rank}")
-        if not self.empty_has_value and any(x.shape[a] == 0 for a in self.axes):
+        if self.empty is None and any(x.shape[a] == 0 for a in self.axes):
             raise fail(self, x, "over no elements it has no value")
         return x.with_shape(tuple(d for i, d in enumerate(x.shape) if i not in self.axes))
 
@@ -102,9 +104,11 @@ class ReduceSum(Reduction):
     """
 
     name = "reduce_sum"
-    traits = frozenset({Trait.READS_MANY, Trait.REAL_LINEAR})
+    traits = frozenset({Trait.READS_MANY, Trait.REAL_LINEAR, Trait.WHOLE})
     axes: tuple[int, ...]
     kinds = NUMBER + COMPLEX
+    combine = el.add
+    empty = 0
 
     def reference(self, *arrays: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -122,8 +126,11 @@ class ReduceProd(Reduction):
     """Product over axes. Its partials are products of the others, not quotients: zeros are fine."""
 
     name = "reduce_prod"
+    traits = frozenset({Trait.READS_MANY, Trait.WHOLE})
     axes: tuple[int, ...]
     kinds = NUMBER + COMPLEX
+    combine = el.mul
+    empty = 1
 
     def reference(self, *arrays: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -188,10 +195,10 @@ class ReduceMax(Reduction):
     """Maximum over axes; NaN if one is NaN. Equal maxima share the gradient."""
 
     name = "reduce_max"
-    traits = frozenset({Trait.READS_MANY, Trait.HANDS_ON, Trait.SIZED})
+    traits = frozenset({Trait.READS_MANY, Trait.HANDS_ON, Trait.SIZED, Trait.SELECTING})
     axes: tuple[int, ...]
     kinds = ANY
-    empty_has_value = False
+    combine = el.max
 
     def reference(self, *arrays: Any) -> Any:
         (x,) = arrays
@@ -210,10 +217,10 @@ class ReduceMin(Reduction):
     """Minimum over axes; NaN if one is NaN. Equal minima share the gradient."""
 
     name = "reduce_min"
-    traits = frozenset({Trait.READS_MANY, Trait.HANDS_ON, Trait.SIZED})
+    traits = frozenset({Trait.READS_MANY, Trait.HANDS_ON, Trait.SIZED, Trait.SELECTING})
     axes: tuple[int, ...]
     kinds = ANY
-    empty_has_value = False
+    combine = el.min
 
     def reference(self, *arrays: Any) -> Any:
         (x,) = arrays
@@ -232,9 +239,10 @@ class LogSumExp(Reduction):
     """
 
     name = "logsumexp"
-    traits = frozenset({Trait.READS_MANY, Trait.TRANSCENDENTAL})
+    traits = frozenset({Trait.READS_MANY, Trait.TRANSCENDENTAL, Trait.IN_PARTS})
     axes: tuple[int, ...]
     kinds = FLOAT
+    empty = -math.inf
 
     def reference(self, *arrays: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -263,6 +271,8 @@ class ReduceAny(Reduction):
     traits = frozenset({Trait.READS_MANY, Trait.ROUNDED_ONCE})
     axes: tuple[int, ...]
     kinds = BOOLEAN
+    combine = el.bitwise_or
+    empty = False
 
     def reference(self, *arrays: Any) -> Any:
         return np.any(arrays[0], axis=self.axes)
@@ -279,6 +289,8 @@ class ReduceAll(ReduceAny):
     """Whether all elements are true."""
 
     name = "reduce_all"
+    combine = el.bitwise_and
+    empty = True
 
     def reference(self, *arrays: Any) -> Any:
         return np.all(arrays[0], axis=self.axes)
@@ -289,9 +301,10 @@ class ArgMax(Op):
     """Index of the first maximum along an axis, as int64; the first NaN counts as the maximum."""
 
     name = "argmax"
-    traits = frozenset({Trait.READS_MANY, Trait.SIZED})
+    traits = frozenset({Trait.READS_MANY, Trait.SIZED, Trait.SELECTING})
     arity = 1
     axis: int
+    combine = el.max  # of two elements the one whose place it gives
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
@@ -326,6 +339,7 @@ class ArgMin(ArgMax):
     """Index of the first minimum along an axis, as int64; the first NaN counts as the minimum."""
 
     name = "argmin"
+    combine = el.min
 
     def reference(self, *arrays: Any) -> Any:
         (x,) = arrays

@@ -15,6 +15,7 @@ import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Node, Op, TensorType, Trait, declare, full, int64
+from retrograd.ops import elementwise as el
 from retrograd.ops.elementwise import (
     COMPLEX,
     FLOAT,
@@ -49,6 +50,7 @@ class AxisScan(Op):
     axis: int
     reverse: bool
     kinds: Sequence[str] = NUMBER
+    combine: el.Elementwise | None = None  # what is so far and the next, where that is an op
 
     def infer(self, *types: TensorType) -> TensorType:
         x = types[0]
@@ -110,9 +112,10 @@ class CumSum(AxisScan):
     """Running sum along an axis."""
 
     name = "cumsum"
-    traits = frozenset({Trait.READS_MANY, Trait.REAL_LINEAR, Trait.KEPT})
+    traits = frozenset({Trait.READS_MANY, Trait.REAL_LINEAR, Trait.KEPT, Trait.WHOLE})
     axis: int
     reverse: bool = False
+    combine = el.add
     kinds = NUMBER + COMPLEX
 
     def forward(self, *arrays: Any) -> Any:
@@ -177,8 +180,10 @@ class CumProd(AxisScan):
     """Running product along an axis. Its partials are products of the others: zeros are fine."""
 
     name = "cumprod"
+    traits = frozenset({Trait.READS_MANY, Trait.WHOLE})
     axis: int
     reverse: bool = False
+    combine = el.mul
     kinds = NUMBER + COMPLEX
 
     def forward(self, *arrays: Any) -> Any:
@@ -205,7 +210,7 @@ class LogCumSumExp(AxisScan):
     """
 
     name = "logcumsumexp"
-    traits = frozenset({Trait.READS_MANY, Trait.TRANSCENDENTAL})
+    traits = frozenset({Trait.READS_MANY, Trait.TRANSCENDENTAL, Trait.IN_PARTS})
     kinds = FLOAT
     axis: int
     reverse: bool = False
@@ -261,9 +266,11 @@ class Extremes(AxisScan):
     """Running extremum; NaN from the first NaN on. The gradient of each goes to where it was first
     attained."""
 
+    traits = frozenset({Trait.READS_MANY, Trait.WHOLE})
+
     def positions(self, x: Node) -> Node:
         """Where each extremum was first attained."""
-        kind = CumArgMax if self.name == "cummax" else CumArgMin
+        kind = CumArgMax if self.combine is el.max else CumArgMin
         return kind(self.axis, self.reverse)(x)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
@@ -282,6 +289,7 @@ class CumMax(Extremes):
     name = "cummax"
     axis: int
     reverse: bool = False
+    combine = el.max
 
     def forward(self, *arrays: Any) -> Any:
         return np.maximum.accumulate(arrays[0], self.axis)
@@ -294,6 +302,7 @@ class CumMin(Extremes):
     name = "cummin"
     axis: int
     reverse: bool = False
+    combine = el.min
 
     def forward(self, *arrays: Any) -> Any:
         return np.minimum.accumulate(arrays[0], self.axis)
@@ -336,6 +345,7 @@ class CumArgMax(Attained):
     name = "cumargmax"
     axis: int
     reverse: bool = False
+    combine = el.max  # of two elements the one whose place it gives
 
     def better(self, value: Any, best: Any) -> bool:
         return bool(value > best or (value != value and best == best))
@@ -348,6 +358,7 @@ class CumArgMin(Attained):
     name = "cumargmin"
     axis: int
     reverse: bool = False
+    combine = el.min  # of two elements the one whose place it gives
 
     def better(self, value: Any, best: Any) -> bool:
         return bool(value < best or (value != value and best == best))

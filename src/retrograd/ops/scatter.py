@@ -9,6 +9,7 @@ import numpy as np
 
 from retrograd.errors import DTypeError
 from retrograd.ir import Dim, Node, TensorType, Trait, declare, full, int64, product
+from retrograd.ops import elementwise as el
 from retrograd.ops.elementwise import (
     add,
     cast,
@@ -24,7 +25,7 @@ from retrograd.ops.index import Gather, Scatter, ScatterAdd, gather_along
 from retrograd.ops.leaf import Iota, SizeOf
 from retrograd.ops.scan import LinearScan, shifted
 from retrograd.ops.shape import expand, reshape
-from retrograd.ops.sort import ArgSort
+from retrograd.ops.sort import positions
 
 
 @declare
@@ -35,6 +36,7 @@ class ScatterSet(Scatter):
     """
 
     name = "scatter_set"
+    mode = "set"
     traits = frozenset({Trait.READS_MANY, Trait.REAL_LINEAR, Trait.DETERMINED, Trait.HANDS_ON})
     axis: int
     shared: int = 0
@@ -114,6 +116,8 @@ class ScatterMax(ScatterExtremum):
     """Keep the greatest of what is there and the updates at given positions."""
 
     name = "scatter_max"
+    mode = "max"
+    combine = el.max
     axis: int
     shared: int = 0
 
@@ -126,6 +130,8 @@ class ScatterMin(ScatterExtremum):
     """Keep the least of what is there and the updates at given positions."""
 
     name = "scatter_min"
+    mode = "min"
+    combine = el.min
     axis: int
     shared: int = 0
 
@@ -142,6 +148,8 @@ class ScatterMul(Scatter):
     """
 
     name = "scatter_mul"
+    mode = "multiply"
+    combine = el.mul
     booleans = False
     axis: int
     shared: int = 0
@@ -162,7 +170,7 @@ class ScatterMul(Scatter):
         n = product(own)
         index = reshape(counted(index, x.shape[axis]), (*index.shape[:shared], n))
         flat = reshape(updates, (*updates.shape[:axis], n, *updates.shape[axis + len(own) :]))
-        order = ArgSort(shared)(index)
+        order = positions(index, shared)
         slot = gather_along(index, order, shared)
         u = Gather(axis, shared)(flat, order)
         first = ne(slot, shifted(slot, shared, False, -1))

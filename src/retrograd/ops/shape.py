@@ -104,7 +104,7 @@ class Reshape(LinearOp):
     """The same elements, in row-major order, under another shape."""
 
     name = "reshape"
-    traits = MOVEMENT | {Trait.STRIDED}
+    traits = MOVEMENT | {Trait.STRIDED, Trait.NO_TRAFFIC}
     shape: Shape
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -359,6 +359,11 @@ def reshape(x: Node, shape: Shape) -> Node:
 def permute(x: Node, perm: Sequence[int]) -> Node:
     """`x` with its axes reordered; itself where the order is the same."""
     return x if list(perm) == list(range(len(perm))) else Permute(tuple(perm))(x)
+
+
+def flip(x: Node, axes: Sequence[int]) -> Node:
+    """`x` in the reverse order along axes; itself where there are none."""
+    return Flip(tuple(axes))(x) if axes else x
 
 
 def slice_axis(x: Node, axis: int, start: int | Dim, stop: int | Dim) -> Node:

@@ -58,7 +58,7 @@ class Sort(Op):
 
     def positions(self, x: Node) -> Node:
         """Where each element of the result comes from."""
-        return ArgSort(self.axis, self.descending)(x)
+        return positions(x, self.axis, self.descending)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         (x,) = inputs
@@ -114,6 +114,11 @@ class ArgSort(Sort):
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         return None
+
+
+def positions(x: Node, axis: int, descending: bool = False) -> Node:
+    """Where the elements in order come from."""
+    return ArgSort(axis, descending)(x)
 
 
 @declare

@@ -74,7 +74,14 @@ class Windows(LinearOp):
 
     name = "windows"
     traits = frozenset(
-        {Trait.STRIDED, Trait.REAL_LINEAR, Trait.DETERMINED, Trait.FREE, Trait.SIZED}
+        {
+            Trait.STRIDED,
+            Trait.REAL_LINEAR,
+            Trait.DETERMINED,
+            Trait.FREE,
+            Trait.SIZED,
+            Trait.IN_PARTS,
+        }
     )
     sizes: Shape
     strides: tuple[int, ...]
@@ -110,7 +117,7 @@ class Fold(LinearOp):
     """
 
     name = "fold"
-    traits = frozenset({Trait.REAL_LINEAR, Trait.SIZED})
+    traits = frozenset({Trait.REAL_LINEAR, Trait.SIZED, Trait.IN_PARTS})
     shape: Shape
     strides: tuple[int, ...]
     dilations: tuple[int, ...]

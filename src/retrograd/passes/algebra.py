@@ -1,4 +1,4 @@
-"""Simplification of elementwise operations: a table of identities.
+"""Simplification of elementwise operations: identities, entered by op.
 
 Each takes the node and its inputs and gives what may stand in its place, or None. Every one holds
 to the bit for every value: NaN, infinities and the sign of zero included (any NaN counts as any
@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
-from retrograd.ir import DType, Node, bool_
+from retrograd.ir import DType, Node, Op, bool_
 from retrograd.ops import elementwise as e
 from retrograd.ops.elementwise import ELEMENTWISE, Cast, cast
 from retrograd.ops.shape import Expand
@@ -26,14 +27,25 @@ from retrograd.passes.constants import all_ones, is_full, like, nonzero, refill,
 Identity = Callable[..., Node | None]
 
 
+class Identities(dict[str, list[Identity]]):
+    """The identities of ops, by name, in the order in which they are tried."""
+
+    def hold(self, op: Any, *found: Identity) -> None:
+        """Enter identities of an op: an elementwise one, or a class."""
+        self.setdefault(op.name, []).extend(found)
+
+
+ALGEBRA = Identities()
+
+
 def either(identity: Identity) -> Identity:
     """Of an operation whose two inputs may change places."""
     return lambda y, a, b: identity(y, a, b) or identity(y, b, a)
 
 
-def inner(op: str, x: Node) -> Node | None:
+def inner(op: Op, x: Node) -> Node | None:
     """What `op`, a unary operation, was applied to, if `x` is its result."""
-    return x.inputs[0] if x.op == op else None
+    return x.inputs[0] if x.prim is op else None
 
 
 def negated(x: Node) -> Node | None:
@@ -113,9 +125,9 @@ def compare_with_itself(y: Node, a: Node, b: Node) -> Node | None:
     """Never less or greater; equal unless NaN."""
     if a is not b:
         return None
-    if y.op in ("lt", "gt"):
+    if y.prim in (e.lt, e.gt):
         return like(False, y)
-    return None if a.dtype.is_float else like(y.op in ("eq", "le", "ge"), y)
+    return None if a.dtype.is_float else like(y.prim is not e.ne, y)
 
 
 def compare_with_truth(y: Node, a: Node, b: Node) -> Node | None:
@@ -189,93 +201,106 @@ def _narrowed(x: Node, like: Node) -> Node | None:
     return None
 
 
-# -- the table ------------------------------------------------------------------------------------
+# -- by op ----------------------------------------------------------------------------------------
 
 # fmt: off
-ALGEBRA: dict[str, list[Identity]] = {
-    "add": [
-        either(lambda y, a, b: a if is_full(b, -0.0) else None),
-        either(lambda y, a, b: e.sub(a, b.inputs[0]) if b.prim is e.neg else None),
-    ],
-    "sub": [
-        lambda y, a, b: a if is_full(b, 0.0) else None,
-        lambda y, a, b: e.neg(b) if is_full(a, -0.0) else None,
-        lambda y, a, b: e.add(a, b.inputs[0]) if b.prim is e.neg else None,
-        lambda y, a, b: like(0, y) if a is b and is_integer(a) else None,
-    ],
-    "mul": [
-        either(lambda y, a, b: a if is_full(b, 1) else None),
-        either(lambda y, a, b: e.neg(a) if is_full(b, -1) else None),
-        either(lambda y, a, b: b if is_integer(b) and zero(b) else None),
-        both_negated,
-    ],
-    "div": [
-        lambda y, a, b: a if is_full(b, 1) else None,
-        lambda y, a, b: e.neg(a) if is_full(b, -1) else None,
-        divide_by_power_of_two,
-        both_negated,
-    ],
-    "zmul": [
-        lambda y, g, d: g if zero(g) or is_full(d, 1) else None,
-        lambda y, g, d: e.mul(g, d) if nonzero(g) or positive(d, finite=True) else None,
-    ],
-    "zdiv": [
-        lambda y, g, d: g if zero(g) or is_full(d, 1) else None,
-        lambda y, g, d: e.div(g, d) if nonzero(g) or positive(d, finite=False) else None,
-    ],
-    "floor_div": [lambda y, a, b: a if is_integer(a) and is_full(b, 1) else None],
-    "neg": [lambda y, x: inner("neg", x), neg_of_product],
-    "abs": [
-        lambda y, x: x if x.prim is e.abs else None,
-        lambda y, x: e.abs(x.inputs[0]) if x.prim is e.neg and x.dtype.kind != "uint" else None,
-    ],
-    "relu": [lambda y, x: x if x.prim is e.relu else None],
-    "pow": [
-        lambda y, a, b: a if is_full(b, 1) else None,
-        lambda y, a, b: like(1, y) if zero(b) else None,
-    ],
-    "max": [
-        lambda y, a, b: a if a is b else None,
-        either(lambda y, a, b: a if a.dtype.is_float and is_full(b, -math.inf) else None),
-    ],
-    "min": [
-        lambda y, a, b: a if a is b else None,
-        either(lambda y, a, b: a if a.dtype.is_float and is_full(b, math.inf) else None),
-    ],
-    "select": [
-        lambda y, c, a, b: a if a is b or all_true(c) else b if all_false(c) else None,
-        lambda y, c, a, b: y.prim(c.inputs[0], b, a) if c.prim is e.bitwise_not else None,
-        select_of_truth,
-        select_of_select,
-    ],
-    "eq": [compare_with_itself, either(compare_with_truth)],
-    "ne": [compare_with_itself, either(compare_with_truth)],
-    "lt": [compare_with_itself],
-    "le": [compare_with_itself],
-    "gt": [compare_with_itself],
-    "ge": [compare_with_itself],
-    "bitwise_not": [
-        lambda y, x: inner("bitwise_not", x),
-        lambda y, x: e.ne(*x.inputs) if x.prim is e.eq else None,
-        lambda y, x: e.eq(*x.inputs) if x.prim is e.ne else None,
-    ],
-    "bitwise_and": [
-        lambda y, a, b: a if a is b else None,
-        either(lambda y, a, b: a if all_ones(b) else b if zero(b) else None),
-    ],
-    "bitwise_or": [
-        lambda y, a, b: a if a is b else None,
-        either(lambda y, a, b: a if zero(b) else b if all_ones(b) else None),
-    ],
-    "bitwise_xor": [
-        lambda y, a, b: like(0, y) if a is b else None,
-        either(lambda y, a, b: a if zero(b) else e.bitwise_not(a) if all_ones(b) else None),
-    ],
-    "shift_left": [lambda y, a, b: a if zero(b) else None],
-    "shift_right": [lambda y, a, b: a if zero(b) else None],
-    "cast": [lambda y, x: x if x.dtype is y.dtype else None, cast_of_cast],
-}
+ALGEBRA.hold(
+    e.add,
+    either(lambda y, a, b: a if is_full(b, -0.0) else None),
+    either(lambda y, a, b: e.sub(a, b.inputs[0]) if b.prim is e.neg else None),
+)
+ALGEBRA.hold(
+    e.sub,
+    lambda y, a, b: a if is_full(b, 0.0) else None,
+    lambda y, a, b: e.neg(b) if is_full(a, -0.0) else None,
+    lambda y, a, b: e.add(a, b.inputs[0]) if b.prim is e.neg else None,
+    lambda y, a, b: like(0, y) if a is b and is_integer(a) else None,
+)
+ALGEBRA.hold(
+    e.mul,
+    either(lambda y, a, b: a if is_full(b, 1) else None),
+    either(lambda y, a, b: e.neg(a) if is_full(b, -1) else None),
+    either(lambda y, a, b: b if is_integer(b) and zero(b) else None),
+    both_negated,
+)
+ALGEBRA.hold(
+    e.div,
+    lambda y, a, b: a if is_full(b, 1) else None,
+    lambda y, a, b: e.neg(a) if is_full(b, -1) else None,
+    divide_by_power_of_two,
+    both_negated,
+)
+ALGEBRA.hold(
+    e.zmul,
+    lambda y, g, d: g if zero(g) or is_full(d, 1) else None,
+    lambda y, g, d: e.mul(g, d) if nonzero(g) or positive(d, finite=True) else None,
+)
+ALGEBRA.hold(
+    e.zdiv,
+    lambda y, g, d: g if zero(g) or is_full(d, 1) else None,
+    lambda y, g, d: e.div(g, d) if nonzero(g) or positive(d, finite=False) else None,
+)
+ALGEBRA.hold(e.floor_div, lambda y, a, b: a if is_integer(a) and is_full(b, 1) else None)
+ALGEBRA.hold(e.neg, lambda y, x: inner(e.neg, x), neg_of_product)
+ALGEBRA.hold(
+    e.abs,
+    lambda y, x: x if x.prim is e.abs else None,
+    lambda y, x: e.abs(x.inputs[0]) if x.prim is e.neg and x.dtype.kind != "uint" else None,
+)
+ALGEBRA.hold(e.relu, lambda y, x: x if x.prim is e.relu else None)
+ALGEBRA.hold(
+    e.pow,
+    lambda y, a, b: a if is_full(b, 1) else None,
+    lambda y, a, b: like(1, y) if zero(b) else None,
+)
+ALGEBRA.hold(
+    e.max,
+    lambda y, a, b: a if a is b else None,
+    either(lambda y, a, b: a if a.dtype.is_float and is_full(b, -math.inf) else None),
+)
+ALGEBRA.hold(
+    e.min,
+    lambda y, a, b: a if a is b else None,
+    either(lambda y, a, b: a if a.dtype.is_float and is_full(b, math.inf) else None),
+)
+ALGEBRA.hold(
+    e.select,
+    lambda y, c, a, b: a if a is b or all_true(c) else b if all_false(c) else None,
+    lambda y, c, a, b: y.prim(c.inputs[0], b, a) if c.prim is e.bitwise_not else None,
+    select_of_truth,
+    select_of_select,
+)
+ALGEBRA.hold(e.eq, compare_with_itself, either(compare_with_truth))
+ALGEBRA.hold(e.ne, compare_with_itself, either(compare_with_truth))
+ALGEBRA.hold(e.lt, compare_with_itself)
+ALGEBRA.hold(e.le, compare_with_itself)
+ALGEBRA.hold(e.gt, compare_with_itself)
+ALGEBRA.hold(e.ge, compare_with_itself)
+ALGEBRA.hold(
+    e.bitwise_not,
+    lambda y, x: inner(e.bitwise_not, x),
+    lambda y, x: e.ne(*x.inputs) if x.prim is e.eq else None,
+    lambda y, x: e.eq(*x.inputs) if x.prim is e.ne else None,
+)
+ALGEBRA.hold(
+    e.bitwise_and,
+    lambda y, a, b: a if a is b else None,
+    either(lambda y, a, b: a if all_ones(b) else b if zero(b) else None),
+)
+ALGEBRA.hold(
+    e.bitwise_or,
+    lambda y, a, b: a if a is b else None,
+    either(lambda y, a, b: a if zero(b) else b if all_ones(b) else None),
+)
+ALGEBRA.hold(
+    e.bitwise_xor,
+    lambda y, a, b: like(0, y) if a is b else None,
+    either(lambda y, a, b: a if zero(b) else e.bitwise_not(a) if all_ones(b) else None),
+)
+ALGEBRA.hold(e.shift_left, lambda y, a, b: a if zero(b) else None)
+ALGEBRA.hold(e.shift_right, lambda y, a, b: a if zero(b) else None)
+ALGEBRA.hold(Cast, lambda y, x: x if x.dtype is y.dtype else None, cast_of_cast)
 # fmt: on
 
-for _name in (*ELEMENTWISE, "cast"):
-    ALGEBRA[_name] = [*ALGEBRA.get(_name, ()), below_expand]
+for _op in (*ELEMENTWISE.values(), Cast):
+    ALGEBRA.hold(_op, below_expand)

@@ -7,13 +7,20 @@ are added.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from retrograd.ir import Dim, Node, Shape
-from retrograd.ops.identity import StopGradient
+from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.matmul import DotGeneral, sums_along
-from retrograd.ops.reduce import ReduceProd, ReduceSum
+from retrograd.ops.reduce import (
+    LogSumExp,
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
+)
 from retrograd.ops.shape import (
     Concat,
     Expand,
@@ -26,7 +33,7 @@ from retrograd.ops.shape import (
     permute,
     reshape,
 )
-from retrograd.passes.algebra import Identity
+from retrograd.passes.algebra import Identities
 from retrograd.passes.constants import is_full, like, splat
 
 
@@ -134,19 +141,12 @@ def flip_of_flip(y: Node, x: Node) -> Node | None:
 
 # -- reductions -----------------------------------------------------------------------------------
 
-EMPTY = {
-    "reduce_sum": 0,
-    "reduce_prod": 1,
-    "reduce_any": False,
-    "reduce_all": True,
-    "logsumexp": -math.inf,
-}
-
 
 def reduce_nothing(y: Node, x: Node) -> Node | None:
     """Over an axis without elements: the value of the empty reduction."""
     axes: Sequence[int] = y.prim.axes  # type: ignore[attr-defined]
-    return like(EMPTY[y.op], y) if any(x.shape[a] == 0 for a in axes) else None
+    empty: float = y.prim.empty  # type: ignore[attr-defined]
+    return like(empty, y) if any(x.shape[a] == 0 for a in axes) else None
 
 
 def reduce_no_axes(y: Node, x: Node) -> Node | None:
@@ -227,34 +227,35 @@ def permute_of_dot(y: Node, x: Node) -> Node | None:
     return better if sums_along(better) == sums_along(x) else None
 
 
-# -- the table ------------------------------------------------------------------------------------
+# -- by op ----------------------------------------------------------------------------------------
 
 # fmt: off
-MOVEMENT: dict[str, list[Identity]] = {
-    "expand": [lambda y, x: x if not y.prim.axes else None, expand_of_expand],
-    "reshape": [
-        lambda y, x: x if x.shape == y.shape else None,
-        lambda y, x: reshape(x.inputs[0], y.shape) if isinstance(x.prim, Reshape) else None,
-        reshape_of_expand,
-    ],
-    "permute": [
-        lambda y, x: x if y.prim.perm == tuple(range(y.type.rank)) else None,
-        permute_of_permute,
-        permute_of_expand,
-    ],
-    "slice": [whole_slice, slice_of_slice, slice_of_concat, slice_of_pad],
-    "pad": [pad_of_nothing],
-    "flip": [lambda y, x: x if not y.prim.axes else None, flip_of_flip],
-    "concat": [lambda y, *parts: parts[0] if len(parts) == 1 else None],
-    "reduce_sum": [reduce_nothing, reduce_no_axes, reduce_splat],
-    "reduce_prod": [reduce_nothing, reduce_no_axes, reduce_splat],
-    "reduce_max": [reduce_no_axes, reduce_splat, reduce_repeated],
-    "reduce_min": [reduce_no_axes, reduce_splat, reduce_repeated],
-    "reduce_any": [reduce_nothing, reduce_no_axes, reduce_splat, reduce_repeated],
-    "reduce_all": [reduce_nothing, reduce_no_axes, reduce_splat, reduce_repeated],
-    "logsumexp": [reduce_nothing, reduce_no_axes],
-    "dot_general": [dot_of_permute],
-    "alias": [lambda y, x: x],
-    "stop_gradient": [lambda y, x: x if isinstance(x.prim, StopGradient) else None],
-}
+MOVEMENT = Identities()
+MOVEMENT.hold(Expand, lambda y, x: x if not y.prim.axes else None, expand_of_expand)
+MOVEMENT.hold(
+    Reshape,
+    lambda y, x: x if x.shape == y.shape else None,
+    lambda y, x: reshape(x.inputs[0], y.shape) if isinstance(x.prim, Reshape) else None,
+    reshape_of_expand,
+)
+MOVEMENT.hold(
+    Permute,
+    lambda y, x: x if y.prim.perm == tuple(range(y.type.rank)) else None,
+    permute_of_permute,
+    permute_of_expand,
+)
+MOVEMENT.hold(Slice, whole_slice, slice_of_slice, slice_of_concat, slice_of_pad)
+MOVEMENT.hold(Pad, pad_of_nothing)
+MOVEMENT.hold(Flip, lambda y, x: x if not y.prim.axes else None, flip_of_flip)
+MOVEMENT.hold(Concat, lambda y, *parts: parts[0] if len(parts) == 1 else None)
+MOVEMENT.hold(ReduceSum, reduce_nothing, reduce_no_axes, reduce_splat)
+MOVEMENT.hold(ReduceProd, reduce_nothing, reduce_no_axes, reduce_splat)
+MOVEMENT.hold(ReduceMax, reduce_no_axes, reduce_splat, reduce_repeated)
+MOVEMENT.hold(ReduceMin, reduce_no_axes, reduce_splat, reduce_repeated)
+MOVEMENT.hold(ReduceAny, reduce_nothing, reduce_no_axes, reduce_splat, reduce_repeated)
+MOVEMENT.hold(ReduceAll, reduce_nothing, reduce_no_axes, reduce_splat, reduce_repeated)
+MOVEMENT.hold(LogSumExp, reduce_nothing, reduce_no_axes)
+MOVEMENT.hold(DotGeneral, dot_of_permute)
+MOVEMENT.hold(Alias, lambda y, x: x)
+MOVEMENT.hold(StopGradient, lambda y, x: x if isinstance(x.prim, StopGradient) else None)
 # fmt: on

@@ -13,7 +13,7 @@ from retrograd.errors import (
     MemoryLimitError,
     RetrogradError,
 )
-from retrograd.ir import Node, evaluate
+from retrograd.ir import Node, apply, evaluate
 from retrograd.memory_limit import scaled
 from retrograd.ops.control import Sized, WhileLoop
 from retrograd.ops.index import out_of_range
@@ -33,7 +33,7 @@ def what_to_ask(node: Node) -> Node | None:
 def answer(node: Node, operands: Sequence[Array], sizes: Mapping[str, int]) -> BaseException:
     """What the meaning of a node says to operands that it refuses."""
     try:
-        node.prim.bind(sizes).reference(*operands)
+        apply(node, operands, sizes)
     except RetrogradError as error:
         return type(error)(f"{error}: {node.describe()}")
     return RetrogradError(f"a compiled program refused what the reference does not: {node}")

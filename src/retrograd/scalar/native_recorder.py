@@ -12,6 +12,7 @@ import numpy as np
 import retrograd.accelerate._value as _value
 from retrograd.scalar.foreign_rows import Borrower, CustomRow
 from retrograd.scalar.machine import BY_NAME, CONSTANT
+from retrograd.scalar.machine.opcodes import METHODS
 from retrograd.scalar.machine.selection import address
 from retrograd.scalar.operands import number_of
 from retrograd.scalar.placement import construct, record, refuse
@@ -149,11 +150,9 @@ class _Base(Scalar):
 
 
 _PATHS = bytes(PATHS)
-_NAMES = ("add", "sub", "mul", "div", "pow", "powc", "neg", "abs", "relu", "tanh", "exp", "log",
-          "sigmoid", "sin", "cos", "sqrt")  # fmt: skip
 Value = _value.make(
     _Base,
-    tuple([BY_NAME[name].code for name in _NAMES]),
+    tuple([o.code for o in METHODS]),
     address,
     record,
     construct,

@@ -32,14 +32,6 @@ from retrograd.ops.leaf import input_node
 from retrograd.tracing.arguments import argument_names
 from retrograd.tracing.scope import is_tracked, need_arguments, need_function, to_node
 
-REMEDIES = {
-    "cond": "give functions of the values, rg.cond(pred, lambda x: x + 1, lambda x: x, x), or "
-    "choose between values with rg.where(pred, a, b)",
-    "scan": "give a function of a carry and a slice that returns both, "
-    "rg.scan(lambda c, x: (c + x, c), init, xs)",
-    "while_loop": "give two functions of the state, "
-    "rg.while_loop(lambda s: s < 9, lambda s: s * 2, 1)",
-}
 WEAK = (bool, int, float, complex)  # a number that takes the dtype of what it meets
 
 
@@ -71,10 +63,13 @@ def _is_number(x: Any) -> bool:
 
 class TracedSubgraph:
     """A function called on stand-ins: nodes from `inputs` to `results`, which are the leaves of the
-    tree of `structure`. `captured` are values from around it that it uses."""
+    tree of `structure`. `captured` are values from around it that it uses. The error for what is no
+    function tells the `usage`."""
 
-    def __init__(self, f: Callable[..., Any], types: Sequence[Any], what: str) -> None:
-        need_function(f, what, REMEDIES.get(what, ""))
+    def __init__(
+        self, f: Callable[..., Any], types: Sequence[Any], what: str, usage: str = ""
+    ) -> None:
+        need_function(f, what, usage)
         args = [pytree.unflatten(s, list(leaves)) for leaves, s in types]
         need_arguments(f, args, what)
         names = argument_names(f, args)

@@ -21,7 +21,6 @@ from retrograd.ops.identity import items
 from retrograd.ops.leaf import Iota
 from retrograd.tracing.scope import need_arguments, need_function, to_node
 from retrograd.tracing.subgraph import (
-    REMEDIES,
     ArgumentNodes,
     TracedSubgraph,
     at,
@@ -33,6 +32,16 @@ from retrograd.tracing.subgraph import (
 )
 
 ATTEMPTS = 4  # until the dtypes of Python's numbers among the carries have settled
+# What errors tell those who give no function.
+COND_USAGE = (
+    "give functions of the values, rg.cond(pred, lambda x: x + 1, lambda x: x, x), or "
+    "choose between values with rg.where(pred, a, b)"
+)
+SCAN_USAGE = (
+    "give a function of a carry and a slice that returns both, "
+    "rg.scan(lambda c, x: (c + x, c), init, xs)"
+)
+LOOP_USAGE = "give two functions of the state, rg.while_loop(lambda s: s < 9, lambda s: s * 2, 1)"
 
 
 def scan(
@@ -62,12 +71,12 @@ def scan(
     >>> total.item(), sums.tolist()
     (6.0, [1.0, 3.0, 6.0])
     """
-    return _scanned("scan", f, carry, xs, length, reverse, checkpoint)
+    return _scanned("scan", f, carry, xs, length, reverse, checkpoint, SCAN_USAGE)
 
 
 def _scanned(
     what: str, f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any,
-    length: int | Dim | None, reverse: bool, checkpoint: Policy,
+    length: int | Dim | None, reverse: bool, checkpoint: Policy, usage: str = "",
 ) -> tuple[Any, Any]:  # fmt: skip
     """A `scan`, for the function whose name errors begin with."""
     with placed():
@@ -76,7 +85,9 @@ def _scanned(
         slices = [x.type.with_shape(x.shape[1:]) for x in moving.nodes]
         for _ in range(ATTEMPTS):
             types = [x.type for x in state.nodes]
-            body = TracedSubgraph(f, [(types, state.structure), (slices, moving.structure)], what)
+            body = TracedSubgraph(
+                f, [(types, state.structure), (slices, moving.structure)], what, usage
+            )
             ends, outs, structure = _pair(body, state, what)
             changed = settle(state, ends, what)
             if not changed:
@@ -239,8 +250,8 @@ def while_loop(
         start = ArgumentNodes(state, "while_loop")
         for _ in range(ATTEMPTS):
             types = [x.type for x in start.nodes]
-            test = TracedSubgraph(cond, [(types, start.structure)], "while_loop")
-            step = TracedSubgraph(body, [(types, start.structure)], "while_loop")
+            test = TracedSubgraph(cond, [(types, start.structure)], "while_loop", LOOP_USAGE)
+            step = TracedSubgraph(body, [(types, start.structure)], "while_loop", LOOP_USAGE)
             leaves, structure = pytree.flatten(step.value)
             same_structure("while_loop", "what body returned", structure, start.structure)
             ends = step.outputs(leaves, [x.dtype for x in start.nodes])
@@ -295,7 +306,7 @@ def cond(pred: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) ->
     """
     if isinstance(pred, bool | np.bool):
         for h in (f, g):
-            need_function(h, "cond", REMEDIES["cond"])
+            need_function(h, "cond", COND_USAGE)
             need_arguments(h, args, "cond")
         return f(*args) if pred else g(*args)
     with placed():
@@ -324,7 +335,7 @@ class _Branch:
         leaves, structure = types
         arity = pytree.unflatten(structure, list(leaves))
         parts = [pytree.flatten(a) for a in arity]
-        self.body = TracedSubgraph(f, parts, "cond")
+        self.body = TracedSubgraph(f, parts, "cond", COND_USAGE)
         self.leaves, self.structure = pytree.flatten(self.body.value)
         self.nodes = self.body.outputs(self.leaves, [None] * len(self.leaves))
 

@@ -21,7 +21,18 @@ import numpy as np
 
 from retrograd.autodiff import batched, depends, pullback, pushforward
 from retrograd.errors import RetrogradError
-from retrograd.ir import Graph, Node, Op, TensorType, TupleType, as_dtype, full, verify
+from retrograd.ir import (
+    Graph,
+    Node,
+    Op,
+    TensorType,
+    TupleType,
+    apply,
+    as_dtype,
+    full,
+    interpret,
+    verify,
+)
 from retrograd.ops.complex import conj, real
 from retrograd.ops.control.body import wide
 from retrograd.ops.elementwise import mul
@@ -43,13 +54,8 @@ def run(graph: Graph, arrays: Sequence[Array], sizes: Mapping[str, int] | None =
     """Evaluate by the reference meaning; every value must have the dtype and shape of its node."""
     sizes = sizes or {}
     verify(graph)
-    values: dict[Node, Any] = {}
-    for node, array in zip(graph.inputs, arrays, strict=True):
-        values[node] = _typed(node, array, sizes)
-    for node in graph.body:
-        result = node.prim.bind(sizes).reference(*[values[x] for x in node.inputs])
-        values[node] = _typed(node, result, sizes)
-    return [values[y] for y in graph.outputs]
+    given = [_typed(x, array, sizes) for x, array in zip(graph.inputs, arrays, strict=True)]
+    return interpret(graph, given, lambda node, xs: _typed(node, apply(node, xs, sizes), sizes))
 
 
 def _typed(node: Node, value: Any, sizes: Mapping[str, int]) -> Any:

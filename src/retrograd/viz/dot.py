@@ -6,16 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from retrograd.ir import Graph
 from retrograd.viz.graph_document import Document, Record, document, place_of
+from retrograd.viz.roles import ROLES
 
-# Fill and border by role.
-_COLOURS = {
-    "input": ("#fef3c7", "#b45309"),
-    "parameter": ("#fde68a", "#b45309"),
-    "constant": ("#f1f5f9", "#94a3b8"),
-    "forward": ("#dbeafe", "#2563eb"),
-    "gradient": ("#fce7f3", "#be185d"),
-    "update": ("#dcfce7", "#15803d"),
-}
+_ROLES = {role.name: role for role in ROLES}
 
 
 def to_dot(
@@ -66,7 +59,7 @@ def _clustered(doc: Document) -> Iterator[str]:
 
 
 def _node(r: Record, doc: Document) -> str:
-    fill, line = _COLOURS[r["role"]]
+    _, fill, line = _ROLES[r["role"]]
     title = f"{r['name']} = {r['op']}" if r["name"] and r["op"] != "input" else r["name"] or r["op"]
     results = ", ".join(doc["output_names"][k] for k in r["outputs"] if doc["output_names"][k])
     label = "\n".join(filter(None, [title, r["attrs"], r["type"], results]))

@@ -8,21 +8,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from retrograd.ir import Node, reachable
+from retrograd.ir import Node, entering, reachable
+from retrograd.ops import elementwise as el
+from retrograd.ops.leaf import Constant
 
-# Operators: sign and how tightly it binds. `zmul` and `zdiv` are product and quotient but where the
-# left side is zero, which the page says once.
-BINARY = {
-    "add": (" + ", 1), "sub": (" - ", 1), "mul": (" * ", 2), "zmul": (" * ", 2),
-    "div": (" / ", 2), "zdiv": (" / ", 2), "pow": ("^", 4),
-    "eq": (" = ", 0), "lt": (" < ", 0), "le": (" <= ", 0), "gt": (" > ", 0), "ge": (" >= ", 0),
-    "bitwise_and": (" and ", -1), "bitwise_or": (" or ", -2),
-}  # fmt: skip
-# Where a right operand of the same strength needs parentheses.
-NOT_ASSOCIATIVE = {"sub", "div", "zdiv", "pow"}
+
+class Infix(NamedTuple):
+    """How an op is written between its operands: the sign, how tightly it binds, and whether a left
+    or right operand that binds as tightly needs parentheses."""
+
+    sign: str
+    strength: int
+    left: bool = False
+    right: bool = False
+
+
+# By the name of the op. `zmul` and `zdiv` are product and quotient but where the left side is zero,
+# which the page says once.
+INFIX: dict[str, Infix] = {}
+_infix = entering(INFIX)
+_infix(el.add)(Infix(" + ", 1))
+_infix(el.sub)(Infix(" - ", 1, right=True))
+_infix(el.mul, el.zmul)(Infix(" * ", 2))
+_infix(el.div, el.zdiv)(Infix(" / ", 2, right=True))
+_infix(el.pow)(Infix("^", 4, left=True, right=True))
+_infix(el.eq)(Infix(" = ", 0))
+_infix(el.lt)(Infix(" < ", 0))
+_infix(el.le)(Infix(" <= ", 0))
+_infix(el.gt)(Infix(" > ", 0))
+_infix(el.ge)(Infix(" >= ", 0))
+_infix(el.bitwise_and)(Infix(" and ", -1))
+_infix(el.bitwise_or)(Infix(" or ", -2))
 NEGATIVE, POWER, ATOM = 3, 4, 9
-NAMES = {"select": "where"}
 CONSTANTS = {
     math.log(2): "log(2)",
     1 / math.log(2): "1 / log(2)",
@@ -53,23 +72,24 @@ def terms(node: Node, names: Mapping[Node, str]) -> int:
 def _write(node: Node, names: Mapping[Node, str]) -> Written:
     if node in names:
         return names[node], ATOM
-    if node.op == "constant":
+    if isinstance(node.prim, Constant):
         return _constant(node)
     parts = [_write(x, names) for x in node.inputs]
-    if node.op == "neg":
+    if node.prim is el.neg:
         return _negated(parts[0])
-    if node.op == "mul" and parts[0] == parts[1]:
+    if node.prim is el.mul and parts[0] == parts[1]:
         return f"{_within(parts[0], POWER + 1)}^2", POWER
-    if node.op in ("mul", "zmul") and parts[0][0] == "-1":
+    if node.prim in (el.mul, el.zmul) and parts[0][0] == "-1":
         return _negated(parts[1])
-    if node.op in BINARY:
-        sign, strength = BINARY[node.op]
-        left = _within(parts[0], strength + (node.op == "pow"))
-        right = _right(parts[1], strength + (node.op in NOT_ASSOCIATIVE))
-        return f"{left}{sign}{right}", strength
+    if node.op in INFIX:
+        infix = INFIX[node.op]
+        left = _within(parts[0], infix.strength + infix.left)
+        right = _right(parts[1], infix.strength + infix.right)
+        return f"{left}{infix.sign}{right}", infix.strength
     flags = [k for k, v in node.prim.attrs.items() if v is True]
     listed = ", ".join([*(text for text, _ in parts), *flags])
-    return f"{NAMES.get(node.op, node.op)}({listed})", ATOM
+    name = "where" if node.prim is el.select else node.op
+    return f"{name}({listed})", ATOM
 
 
 def _negated(part: Written) -> Written:

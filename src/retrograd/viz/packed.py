@@ -16,6 +16,7 @@ from typing import Any
 
 from retrograd.errors import FormatError
 from retrograd.viz.graph_document import VERSION, Document, Record, completed
+from retrograd.viz.roles import ROLES
 
 USUAL: Record = {
     "family": "other", "name": "", "attrs": "", "shape": "", "scope": "", "source": None,
@@ -23,7 +24,6 @@ USUAL: Record = {
     "rule": None, "body": None, "gradient": None,
 }  # fmt: skip
 _NEVER = object()  # what no value equals
-ROLES = ("input", "parameter", "constant", "forward", "gradient", "update")
 CHANGES = ("same", "added", "changed", "removed")
 _KEY = re.compile(r"[0-9]{1,18}")
 
@@ -117,7 +117,7 @@ def _id(value: Any, count: int) -> bool:
 
 def _nodes(doc: Document) -> list[Record]:
     """The nodes, with the usual values filled in, each checked."""
-    count, found = len(doc["nodes"]), []
+    count, found, roles = len(doc["nodes"]), [], [role.name for role in ROLES]
     kinds: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "inputs": ("a list of ids of nodes", lambda v: _ids(v, count)),
         "origin": ("the id of a node, or null", lambda v: v is None or _id(v, count)),
@@ -126,7 +126,7 @@ def _nodes(doc: Document) -> list[Record]:
         "outputs": ("a list of outputs", lambda v: _ids(v, len(doc["outputs"]))),
         "source": ("a source", lambda v: v is None or _id(v, len(doc["sources"]))),
         "rule": ("a rule", lambda v: v is None or _id(v, len(doc["rules"]))),
-        "role": (f"one of {', '.join(ROLES)}", lambda v: v in ROLES),
+        "role": (f"one of {', '.join(roles)}", lambda v: v in roles),
         "order": ("a whole number", lambda v: _id(v, 1 << 31)),
         "computed": ("true or false", lambda v: isinstance(v, bool)),
         "change": (f"one of {', '.join(CHANGES)}", lambda v: v in CHANGES),

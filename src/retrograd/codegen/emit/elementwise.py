@@ -1,9 +1,9 @@
-"""Elementwise ops in LLVM: a table from name to the function that writes it.
+"""Elementwise ops in LLVM: the function that writes each, which `@emits` enters by op.
 
 Each function takes an `OpBuilder` and the operands' registers and returns the result's. A constant
 operand is a literal in as many lanes as `OpBuilder` has. Half precision is computed as `float`; the
 caller rounds the result. No fast-math flags: every op is rounded by itself, so results do not
-depend on what was fused. The functions of mathematics are in `mathematics`.
+depend on what was fused. The functions of mathematics are in `codegen/math/`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from __future__ import annotations
 import math
 
 from retrograd.codegen import math as mathematics
-from retrograd.codegen.op_builder import Emit, OpBuilder, bits_of
+from retrograd.codegen.op_builder import ELEMENTWISE, Emit, OpBuilder, bits_of, emits
 from retrograd.ir import bool_, float32
+from retrograd.ops import elementwise as el
+
+__all__ = ["ELEMENTWISE"]
 
 
 def arithmetic(floats: str, integers: str) -> Emit:
@@ -54,6 +57,7 @@ def absorbing(op: str) -> Emit:
     return emit
 
 
+@emits(el.zzmul)
 def zzmul(at: OpBuilder, a: str, b: str) -> str:
     """A product that a zero on either side absorbs."""
     zero = at.number(0)
@@ -61,16 +65,19 @@ def zzmul(at: OpBuilder, a: str, b: str) -> str:
     return at.choose(at.compare("oeq", "eq", a, zero), zero, product)
 
 
+@emits(el.neg)
 def neg(at: OpBuilder, x: str) -> str:
     return at.instruction("fneg", x) if at.float else at.instruction("sub", at.number(0), x)
 
 
+@emits(el.abs)
 def absolute(at: OpBuilder, x: str) -> str:
     if at.float:
         return at.call("fabs", x)
     return at.call("abs", x, extra="i1 false") if at.signed else x
 
 
+@emits(el.sign)
 def sign(at: OpBuilder, x: str) -> str:
     positive = at.compare("ogt", "gt", x, at.number(0))
     zero = at.compare("oeq", "eq", x, at.number(0))
@@ -83,6 +90,7 @@ def sign(at: OpBuilder, x: str) -> str:
     return at.choose(positive, at.number(1), rest)
 
 
+@emits(el.signbit)
 def sign_bit(at: OpBuilder, x: str) -> str:
     whole, found = bits_of(at, x)
     return whole.compare("", "lt", found, whole.number(0))
@@ -99,6 +107,7 @@ STEPS = {
 }
 
 
+@emits(el.nextafter)
 def next_after(at: OpBuilder, a: str, b: str) -> str:
     step, least = STEPS[at.dtype.name]
     in_float16 = at.dtype.name == "float16"
@@ -125,31 +134,38 @@ def next_after(at: OpBuilder, a: str, b: str) -> str:
     return at.choose(at.compare("uno", "", a, b), at.instruction("fadd", a, b), moved)
 
 
+@emits(el.relu)
 def relu(at: OpBuilder, x: str) -> str:
     above = at.compare("ugt", "gt", x, at.number(0))  # a NaN stays
     return at.choose(above, x, at.number(0))
 
 
+@emits(el.reciprocal)
 def reciprocal(at: OpBuilder, x: str) -> str:
     return at.instruction("fdiv", at.number(1), x)
 
 
+@emits(el.clamp)
 def clamp(at: OpBuilder, x: str, low: str, high: str) -> str:
     return extreme("min")(at, extreme("max")(at, x, low), high)
 
 
+@emits(el.isinf)
 def is_infinite(at: OpBuilder, x: str) -> str:
     return at.compare("oeq", "", at.call("fabs", x), at.number(math.inf))
 
 
+@emits(el.isfinite)
 def is_finite(at: OpBuilder, x: str) -> str:
     return at.compare("one", "", at.call("fabs", x), at.number(math.inf))
 
 
+@emits(el.floor_div)
 def floor_div(at: OpBuilder, a: str, b: str) -> str:
     return _float_divmod(at, a, b)[0] if at.float else _integer_floor_div(at, a, b)
 
 
+@emits(el.mod)
 def mod(at: OpBuilder, a: str, b: str) -> str:
     if at.float:
         return _float_divmod(at, a, b)[1]
@@ -194,9 +210,10 @@ def _float_divmod(at: OpBuilder, a: str, b: str) -> tuple[str, str]:
     return at.choose(by_zero, exact, whole), at.choose(by_zero, rest, remainder)
 
 
+@emits(el.pow)
 def power(at: OpBuilder, a: str, b: str) -> str:
     if at.float:
-        return mathematics.pow(at, a, b)
+        return mathematics.power.pow(at, a, b)
     name = f"math.pow.{'s' if at.signed else 'u'}.{at.scalar}"
     at.w.declare(integer_power(name, at.scalar, at.signed))
     return at.each(name, a, b)
@@ -219,55 +236,6 @@ def shift(op: str) -> Emit:
         return at.choose(inside, moved, rest)
 
     return emit
-
-
-ELEMENTWISE: dict[str, Emit] = {
-    **mathematics.FUNCTIONS,
-    "zmul": absorbing("fmul"),
-    "zdiv": absorbing("fdiv"),
-    "zzmul": zzmul,
-    "add": arithmetic("fadd", "add"),
-    "sub": arithmetic("fsub", "sub"),
-    "mul": arithmetic("fmul", "mul"),
-    "div": arithmetic("fdiv", "sdiv"),
-    "floor_div": floor_div,
-    "mod": mod,
-    "neg": neg,
-    "abs": absolute,
-    "sign": sign,
-    "copysign": lambda at, a, b: at.call("copysign", a, b),
-    "signbit": sign_bit,
-    "nextafter": next_after,
-    "floor": intrinsic("floor"),
-    "ceil": intrinsic("ceil"),
-    "trunc": intrinsic("trunc"),
-    "round": intrinsic("roundeven"),
-    "reciprocal": reciprocal,
-    "sqrt": intrinsic("sqrt"),
-    "pow": power,
-    "relu": relu,
-    "eq": compare("oeq", "eq"),
-    "ne": compare("une", "ne"),
-    "lt": compare("olt", "lt"),
-    "le": compare("ole", "le"),
-    "gt": compare("ogt", "gt"),
-    "ge": compare("oge", "ge"),
-    "isnan": lambda at, x: at.compare("uno", "", x, x),
-    "isinf": is_infinite,
-    "isfinite": is_finite,
-    "max": extreme("max"),
-    "min": extreme("min"),
-    "select": lambda at, c, a, b: at.choose(c, a, b),
-    "clamp": clamp,
-    "bitwise_not": lambda at, x: at.instruction(
-        "xor", x, at.number(1 if at.dtype is bool_ else -1)
-    ),
-    "bitwise_and": bits("and"),
-    "bitwise_or": bits("or"),
-    "bitwise_xor": bits("xor"),
-    "shift_left": shift("left"),
-    "shift_right": shift("right"),
-}
 
 
 def integer_power(name: str, kind: str, signed: bool) -> str:
@@ -295,3 +263,35 @@ end:
   %result = select i1 %negative, {kind} 0, {kind} %y
   ret {kind} %result
 }}"""
+
+
+emits(el.zmul)(absorbing("fmul"))
+emits(el.zdiv)(absorbing("fdiv"))
+emits(el.add)(arithmetic("fadd", "add"))
+emits(el.sub)(arithmetic("fsub", "sub"))
+emits(el.mul)(arithmetic("fmul", "mul"))
+emits(el.div)(arithmetic("fdiv", "sdiv"))
+emits(el.copysign)(intrinsic("copysign"))
+emits(el.floor)(intrinsic("floor"))
+emits(el.ceil)(intrinsic("ceil"))
+emits(el.trunc)(intrinsic("trunc"))
+emits(el.round)(intrinsic("roundeven"))
+emits(el.sqrt)(intrinsic("sqrt"))
+emits(el.eq)(compare("oeq", "eq"))
+emits(el.ne)(compare("une", "ne"))
+emits(el.lt)(compare("olt", "lt"))
+emits(el.le)(compare("ole", "le"))
+emits(el.gt)(compare("ogt", "gt"))
+emits(el.ge)(compare("oge", "ge"))
+emits(el.isnan)(lambda at, x: at.compare("uno", "", x, x))
+emits(el.max)(extreme("max"))
+emits(el.min)(extreme("min"))
+emits(el.select)(lambda at, c, a, b: at.choose(c, a, b))
+emits(el.bitwise_not)(
+    lambda at, x: at.instruction("xor", x, at.number(1 if at.dtype is bool_ else -1))
+)
+emits(el.bitwise_and)(bits("and"))
+emits(el.bitwise_or)(bits("or"))
+emits(el.bitwise_xor)(bits("xor"))
+emits(el.shift_left)(shift("left"))
+emits(el.shift_right)(shift("right"))

@@ -9,6 +9,7 @@ from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.codegen.emit.lane_strides import steps_of
 from retrograd.codegen.emit.loops import Carried, at_start, emit_loops
+from retrograd.codegen.emit.nest_emitters import emits_nest
 from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.codegen.gemm.split_k import join_others, over_part
 from retrograd.ir import Dim
@@ -20,6 +21,7 @@ from retrograd.schedule.loop_nest import LoopNest
 LANES = 16  # the most columns of a vector
 
 
+@emits_nest("gemm")
 def gemm(w: KernelEmitter, nest: LoopNest) -> None:
     """Calls for the matrices of a stack."""
     w.begin(nest)

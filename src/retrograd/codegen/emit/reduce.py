@@ -6,37 +6,57 @@ from retrograd.codegen import types
 from retrograd.codegen.emit.blocked_sum import Chains
 from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.codegen.emit.loops import Carried, emit_loops, masked
-from retrograd.ir import DType, bool_, int64
+from retrograd.codegen.emit.nest_emitters import emits_nest
+from retrograd.ir import DType, bool_, entering, int64, lookup
+from retrograd.ops import elementwise as el
+from retrograd.ops.elementwise import Elementwise
 from retrograd.schedule.loop_nest import LoopNest, Store
 from retrograd.schedule.ssa import SSAValue
 
-_COMBINE = {
-    "reduce_sum": ("fadd", "add", "add"),
-    "dot": ("fadd", "add", "add"),
-    "reduce_prod": ("fmul", "mul", "mul"),
-    "reduce_max": ("maximum", "smax", "umax"),
-    "reduce_min": ("minimum", "smin", "umin"),
-    "reduce_any": ("or", "or", "or"),
-    "reduce_all": ("and", "and", "and"),
-}
+# How two numbers are combined by the op of this name: instructions, or intrinsics, for floats, for
+# integers with a sign and without one.
+_INSTRUCTIONS: dict[str, tuple[str, str, str]] = {}
+_combining = entering(_INSTRUCTIONS)
+_combining(el.add)(("fadd", "add", "add"))
+_combining(el.mul)(("fmul", "mul", "mul"))
+_combining(el.max)(("maximum", "smax", "umax"))
+_combining(el.min)(("minimum", "smin", "umin"))
+_combining(el.bitwise_or)(("or", "or", "or"))
+_combining(el.bitwise_and)(("and", "and", "and"))
 _CALLED = frozenset(("maximum", "minimum", "smax", "smin", "umax", "umin"))
 
 
-class Accumulation:
-    """How values of one reduction are combined."""
+def adds_products(nest: LoopNest) -> bool:
+    """Whether a nest is that of a contraction."""
+    return nest.op == "dot"
 
-    def __init__(self, w: KernelEmitter, op: str, dtype: DType) -> None:
+
+def combined_by(nest: LoopNest) -> Elementwise | None:
+    """The op by which a nest combines elements: that of the reduction, scan or scatter."""
+    if adds_products(nest):
+        return el.add
+    found: Elementwise | None = lookup(nest.op).combine  # type: ignore[attr-defined]
+    return found
+
+
+class Accumulation:
+    """How values of one reduction are combined: by an op; of a contraction, products of two."""
+
+    def __init__(self, w: KernelEmitter, nest: LoopNest, dtype: DType) -> None:
         self.w = w
+        op = combined_by(nest)
+        assert op is not None
         self.op = op
+        self.of_products = adds_products(nest)
         self.dtype = dtype
         # Booleans are combined as bytes: vectors of bits are not laid out as arrays in memory.
         self.scalar = "i8" if dtype is bool_ else types.register_type(dtype)
         kind = 0 if dtype.is_float else 1 if dtype.kind == "int" else 2
-        self.name = _COMBINE[op][kind]
+        self.name = _INSTRUCTIONS[op.name][kind]
 
     @property
     def adds_floats(self) -> bool:
-        return self.dtype.is_float and self.op in ("reduce_sum", "dot")
+        return self.dtype.is_float and self.op is el.add
 
     @property
     def lanes(self) -> int:
@@ -58,7 +78,7 @@ class Accumulation:
     def take(self, total: str, value: SSAValue, t: int) -> str:
         """The accumulated value with one more: what a loop carries on."""
         w = self.w
-        if self.op != "dot":
+        if not self.of_products:
             x = w.vector(value, t)
             if self.dtype is bool_:
                 bits = types.register_type(bool_, self.lanes)
@@ -82,15 +102,15 @@ class Accumulation:
 
     def _neutral_text(self) -> str:
         if self.dtype is bool_:
-            return {"reduce_all": "1", "reduce_min": "1"}.get(self.op, "0")
+            return "1" if self.op in (el.bitwise_and, el.min) else "0"
         return types.literal(self.neutral_value(), self.dtype)
 
     def neutral_value(self) -> float:
-        if self.op in ("reduce_sum", "dot"):
+        if self.op is el.add:
             return -0.0 if self.dtype.is_float else 0
-        if self.op == "reduce_prod":
+        if self.op is el.mul:
             return 1
-        least = self.op == "reduce_max"
+        least = self.op is el.max
         if self.dtype.is_float:
             return float("-inf") if least else float("inf")
         bits = 8 * self.dtype.itemsize
@@ -148,6 +168,7 @@ class Accumulation:
         return self.w.new(f"shufflevector {given}, <{self.lanes} x i32> <{listed}>")
 
 
+@emits_nest("map")
 def mapping(w: KernelEmitter, nest: LoopNest) -> None:
     """Every element by itself."""
     w.begin(nest)
@@ -160,12 +181,13 @@ def mapping(w: KernelEmitter, nest: LoopNest) -> None:
     emit_loops(w, 0, len(nest.loops), inside)
 
 
+@emits_nest("row", "column")
 def reduction(w: KernelEmitter, nest: LoopNest) -> None:
     """Kept loops around reduced ones; see `schedule/loop_nest.py` for the order."""
     (store,) = nest.stores
     assert nest.accumulator is not None
     w.begin(nest)
-    a = Accumulation(w, nest.op, nest.accumulator)
+    a = Accumulation(w, nest, nest.accumulator)
 
     def result(_: Carried) -> Carried:
         copies = range(w.copies)
@@ -177,7 +199,7 @@ def reduction(w: KernelEmitter, nest: LoopNest) -> None:
 
         reduced = len(nest.loops) - nest.kept
         # Products of several loops down a column are one chain, no longer than a block.
-        short = reduced == 0 or (reduced > 1 and (nest.op, nest.kind) == ("dot", "column"))
+        short = reduced == 0 or (reduced > 1 and a.of_products and nest.kind == "column")
         if a.adds_floats and not short:
             totals = Chains(w, take, a.combine, kinds, a.neutral).summed(nest.kept, start)
         else:
@@ -210,6 +232,7 @@ def _finish(w: KernelEmitter, a: Accumulation, store: Store, total: str, t: int)
         w.write(value, store, t)
 
 
+@emits_nest("arg")
 def argument(w: KernelEmitter, nest: LoopNest) -> None:
     """The position of the first extremum; the first NaN counts as one."""
     (store,), last = nest.stores, len(nest.loops) - 1
@@ -220,7 +243,7 @@ def argument(w: KernelEmitter, nest: LoopNest) -> None:
         kind, whole = types.register_type(dtype, w.lanes), types.register_type(int64, w.lanes)
         old, position = carried
         value = w.vector(store.value)
-        wins = better(w, nest.op, dtype, value, old)
+        wins = better(w, nest, dtype, value, old)
         counter = w.counters[last][0]
         bits = types.register_type(bool_, w.lanes)
         first = w.new(f"icmp eq i64 {counter}, 0")
@@ -242,9 +265,9 @@ def argument(w: KernelEmitter, nest: LoopNest) -> None:
     emit_loops(w, 0, nest.kept, result)
 
 
-def better(w: KernelEmitter, op: str, dtype: DType, value: str, old: str) -> str:
+def better(w: KernelEmitter, nest: LoopNest, dtype: DType, value: str, old: str) -> str:
     """Whether a value takes the place of the extremum so far: a NaN does, once."""
-    kind, more = types.register_type(dtype, w.lanes), op == "argmax"
+    kind, more = types.register_type(dtype, w.lanes), combined_by(nest) is el.max
     bits = types.register_type(bool_, w.lanes)
     if not dtype.is_float:
         letter = "s" if dtype.kind == "int" else "u"

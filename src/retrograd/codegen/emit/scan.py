@@ -9,23 +9,24 @@ from retrograd.codegen.emit.compensated_sum import more, settled, two_product, t
 from retrograd.codegen.emit.elementwise import ELEMENTWISE
 from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.codegen.emit.loops import Carried, backwards, emit_loop, emit_loops, masked
-from retrograd.codegen.emit.reduce import Accumulation, better
+from retrograd.codegen.emit.nest_emitters import emits_nest
+from retrograd.codegen.emit.reduce import Accumulation, better, combined_by
 from retrograd.codegen.op_builder import OpBuilder
 from retrograd.ir import float64, int64
+from retrograd.ops import elementwise as el
 from retrograd.schedule.loop_nest import LoopNest
 from retrograd.schedule.ssa import SSAValue
 
-_EXTREMA = {"cumargmax": "argmax", "cumargmin": "argmin"}
 
-
+@emits_nest("scan")
 def scan(w: KernelEmitter, nest: LoopNest) -> None:
     """Along the innermost loop, one element after the other."""
     w.begin(nest)
-    if nest.op in _EXTREMA:
+    if "place" in nest.info:
         _attained(w, nest)
-    elif nest.op == "linear_scan":
+    elif "factor" in nest.info:
         _recurrence(w, nest)
-    elif nest.op == "reduce_sum" and _is_float(nest):
+    elif _is_float(nest) and combined_by(nest) is el.add:
         _sums(w, nest)
     else:
         _running(w, nest)
@@ -86,7 +87,7 @@ def _sums(w: KernelEmitter, nest: LoopNest) -> None:
 def _running(w: KernelEmitter, nest: LoopNest) -> None:
     (store,) = nest.stores
     assert nest.accumulator is not None
-    a = Accumulation(w, nest.op, nest.accumulator)
+    a = Accumulation(w, nest, nest.accumulator)
 
     def step(carried: Carried) -> Carried:
         total = a.combine(carried[0], w.vector(store.value))
@@ -108,7 +109,7 @@ def _recurrence(w: KernelEmitter, nest: LoopNest) -> None:
 
     def moved(at: OpBuilder, by: str, x: str) -> str:
         """`x` times a factor, which zero absorbs."""
-        return ELEMENTWISE["zmul"](at, x, by)
+        return ELEMENTWISE[el.zmul.name](at, x, by)
 
     def one(at: OpBuilder, carried: Carried) -> tuple[Carried, str]:
         state = moved(at, _wide(w, factor), carried[0])
@@ -156,7 +157,7 @@ def _attained(w: KernelEmitter, nest: LoopNest) -> None:
         kinds = [types.register_type(d, w.lanes) for d in (dtype, int64)]
         bits = types.widened("i1", w.lanes)
         value = w.vector(store.value)
-        wins = better(w, _EXTREMA[nest.op], dtype, value, carried[0])
+        wins = better(w, nest, dtype, value, carried[0])
         first = w.new(f"icmp eq i64 {w.counters[last][0]}, 0")
         yes = types.splat("i1", "true", w.lanes)
         wins = w.new(f"select i1 {first}, {bits} {yes}, {bits} {wins}")
@@ -177,13 +178,14 @@ def _attained(w: KernelEmitter, nest: LoopNest) -> None:
     emit_loops(w, 0, nest.kept, result)
 
 
+@emits_nest("along")
 def along(w: KernelEmitter, nest: LoopNest) -> None:
     """Along rows, a block of lanes at a time; see `schedule/loop_nest.py` for the order."""
     (store,), reverse = nest.stores, nest.info["reverse"]
     assert nest.accumulator is not None
     w.begin(nest)
-    a = Accumulation(w, nest.op, nest.accumulator)
-    precise = nest.op == "reduce_sum" and _is_float(nest)
+    a = Accumulation(w, nest, nest.accumulator)
+    precise = a.adds_floats
     kind = "double" if precise else a.scalar
     count = 2 if precise and _is_double(nest) else 1
 

@@ -7,6 +7,8 @@ from retrograd.codegen.emit.compensated_sum import more, settled
 from retrograd.codegen.emit.elementwise import ELEMENTWISE
 from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.codegen.emit.loops import Carried, Inside, emit_loops
+from retrograd.codegen.emit.nest_emitters import emits_nest
+from retrograd.codegen.emit.reduce import combined_by
 from retrograd.codegen.op_builder import OpBuilder
 from retrograd.ir import float64, int64
 from retrograd.ops.numerics.compensated_sum import BLOCK
@@ -15,21 +17,20 @@ from retrograd.schedule.loop_nest import LoopNest
 
 _SOME = -128  # of a block, after one or more that were full
 
-# How an update meets what is there, by the name of the scatter.
-COMBINE = {"scatter_add": "add", "scatter_mul": "mul", "scatter_max": "max", "scatter_min": "min"}
 
-
+@emits_nest("scatter")
 def scatter(w: KernelEmitter, nest: LoopNest) -> None:
     """Let updates meet what is there, one after the other, in row-major order."""
     (store,) = nest.stores
     dtype = store.buffer.type.dtype
+    combine = combined_by(nest)
 
     def meet(_: Carried) -> Carried:
         value = w.vector(store.value)
-        if nest.op in COMBINE:
+        if combine is not None:
             pointer = w.address(store.buffer, w.scalar(store.offset))
             before = types.load(w, pointer, dtype, w.lanes, w.mask)
-            value = ELEMENTWISE[COMBINE[nest.op]](OpBuilder(w, dtype, w.lanes), before, value)
+            value = ELEMENTWISE[combine.name](OpBuilder(w, dtype, w.lanes), before, value)
             value = types.rounded(w, value, dtype, w.lanes)
         w.write(value, store)
         return []
@@ -43,6 +44,7 @@ def scatter(w: KernelEmitter, nest: LoopNest) -> None:
     _own(w, nest, depth, each)
 
 
+@emits_nest("sums")
 def sums(w: KernelEmitter, nest: LoopNest) -> None:
     """Add updates to what is there, in blocks; see `schedule/loop_nest.py` for the order."""
     (store,), depth, last = nest.stores, nest.kept, len(nest.loops)
@@ -102,6 +104,7 @@ def _carry(w: KernelEmitter, nest: LoopNest, totals: list[Buffer], first: str) -
     types.store(w, nothing, place, dtype, w.lanes, w.mask)
 
 
+@emits_nest("settle")
 def settle(w: KernelEmitter, nest: LoopNest) -> None:
     """Add the totals of blocks to what is there, where there are any."""
     (store,) = nest.stores
@@ -150,6 +153,7 @@ def _own(w: KernelEmitter, nest: LoopNest, depth: int, each: Inside) -> None:
     emit_loops(w, 0, depth, own if high else each)
 
 
+@emits_nest("check")
 def check(w: KernelEmitter, nest: LoopNest) -> None:
     """Write positions counted from the front. At one out of range, leave the function with its
     value in the status block and 1 as the result: what comes later may read no memory that is not

@@ -260,6 +260,23 @@ class LibCallBuilder(Elements):
 
 
 Emit = Callable[[LibCallBuilder], None]
+# What writes the body of a routine's helper function, by the name that
+# `passes/lowering/libcall.py` gives it.
+ROUTINES: dict[str, Emit] = {}
+# Those written for their sizes alone, where these are small.
+STRAIGHT: set[str] = set()
+
+
+def routine(name: str, *, straight: bool = False) -> Callable[[Emit], Emit]:
+    """A decorator that enters what writes the routine of a name."""
+
+    def enter(emit: Emit) -> Emit:
+        ROUTINES[name] = emit
+        if straight:
+            STRAIGHT.add(name)
+        return emit
+
+    return enter
 
 
 def helper(

@@ -5,7 +5,7 @@ What they do to memory that is in rows, where LAPACK's is in columns, is told in
 
 from __future__ import annotations
 
-from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size
+from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size, routine
 from retrograd.ops.linalg.matrix import LEADING, NOT_FINITE
 
 
@@ -146,6 +146,7 @@ def orientation(w: LibCallBuilder, vector: str, n: Size) -> str:
     return w.new(f"select i1 {none}, {w.kind} {one}, {w.kind} {turned}")
 
 
+@routine("svd")
 def svd(w: LibCallBuilder) -> None:
     """`y[1 + m + n, k]` becomes s, U and V of the transpose of `x[n, m]`; sizes: m, n, k, elements
     of workspace, real numbers of workspace."""
@@ -176,6 +177,7 @@ def svd(w: LibCallBuilder) -> None:
     w.line(f"ret i64 {w.code(status)}")
 
 
+@routine("svdvals")
 def svdvals(w: LibCallBuilder) -> None:
     """`y[k]` becomes the singular values of `x[n, m]`; sizes as for `svd`."""
     (x, y), (m, n, _, length, reals) = w.data, w.sizes
@@ -190,11 +192,7 @@ def svdvals(w: LibCallBuilder) -> None:
     w.line(f"ret i64 {w.code(status)}")
 
 
-ROUTINES: dict[str, Emit] = {
-    "eigh": eigen(True),
-    "eigvalsh": eigen(False),
-    "eig": general(True),
-    "eigvals": general(False),
-    "svd": svd,
-    "svdvals": svdvals,
-}
+routine("eigh")(eigen(True))
+routine("eigvalsh")(eigen(False))
+routine("eig")(general(True))
+routine("eigvals")(general(False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retrograd.codegen.libcalls import small_matrices
-from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size
+from retrograd.codegen.libcalls.builder import LibCallBuilder, Size, routine
 from retrograd.codegen.libcalls.lapack import (
     GIVEN,
     LEFT,
@@ -24,6 +24,7 @@ BLOCK = 32  # rows of a triangle that LAPACK inverts
 HALVED = 160  # rows from which on triangles are inverted by halves, where numbers are real
 
 
+@routine("inv", straight=True)
 def inv(w: LibCallBuilder) -> None:
     """`y = a^-1` by the factors of a; sizes: n."""
     (f, _), (n,) = w.data, w.sizes
@@ -144,6 +145,3 @@ def _multiply(
     options = [f"i32 {o}" for o in (layout, side, half, way, unit)]
     w.cblas("trmm", *options, f"i32 {w.narrow(m)}", f"i32 {w.narrow(k)}", w.factor(factor),
             f"ptr {a}", f"i32 {w.narrow(lead)}", f"ptr {y}", f"i32 {w.narrow(lead)}")  # fmt: skip
-
-
-ROUTINES: dict[str, Emit] = {"inv": inv}

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.codegen.emit.loops import Carried, emit_loops
-from retrograd.codegen.libcalls import (
+from retrograd.codegen.emit.nest_emitters import emits_nest
+from retrograd.codegen.libcalls import (  # noqa: F401  (their routines)
     eigen_svd,
     inverse,
     lapack,
@@ -15,28 +16,15 @@ from retrograd.codegen.libcalls import (
     python_callback,
     toposort,
 )
-from retrograd.codegen.libcalls.builder import Emit, helper
+from retrograd.codegen.libcalls.builder import ROUTINES, STRAIGHT, Emit, helper
 from retrograd.codegen.libcalls.small_matrices import UNROLLED
 from retrograd.errors import BackendError
 from retrograd.passes.lowering.libcall import PAIRED, PYTHON
 from retrograd.schedule.loop_nest import LoopNest
 from retrograd.schedule.ssa import SSAValue
 
-# What writes the body of a routine's helper function, by the name that `passes/lowering/libcall.py`
-# gives it.
-ROUTINES: dict[str, Emit] = {
-    **lapack.ROUTINES,
-    **inverse.ROUTINES,
-    **eigen_svd.ROUTINES,
-    **least_squares.ROUTINES,
-    **matrix_functions.ROUTINES,
-    **toposort.ROUTINES,
-}
 
-# Those written for their sizes alone, where these are small.
-STRAIGHT = {*lapack.STRAIGHT, *inverse.ROUTINES}
-
-
+@emits_nest("call")
 def call(w: KernelEmitter, nest: LoopNest) -> None:
     """One call for each item. What a routine returns for an item, if it may refuse one, is kept
     with the item's number; a check follows."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 
 from retrograd.codegen.libcalls import small_matrices
-from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size
+from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size, routine
 
 
 def cholesky(upper: bool) -> Emit:
@@ -107,6 +107,7 @@ def refuse_zeros(w: LibCallBuilder, a: str, n: Size, step: Size) -> None:
     w.each(0, n, look)
 
 
+@routine("lu", straight=True)
 def lu(w: LibCallBuilder) -> None:
     """The transpose of `y[n + 2, m]` holds x, and then L and U; sizes: m, n."""
     (y,), (m, n) = w.data, w.sizes
@@ -188,6 +189,7 @@ def exchange_rows(w: LibCallBuilder, f: str, y: str, n: Size, k: Size, back: boo
     w.each(0, n, step)
 
 
+@routine("qr")
 def qr(w: LibCallBuilder) -> None:
     """Rows of `y[n, m + n]` begin with columns of x, then of Q, and end with R; sizes: m, n,
     elements of workspace."""
@@ -206,6 +208,7 @@ def qr(w: LibCallBuilder) -> None:
     w.line("ret i64 0")
 
 
+@routine("complete")
 def complete(w: LibCallBuilder) -> None:
     """The first k rows of `y[m, m]` hold orthonormal vectors; the others become more of them.
     Sizes: m, k, elements of workspace."""
@@ -219,18 +222,10 @@ def complete(w: LibCallBuilder) -> None:
     w.line("ret i64 0")
 
 
-# Written for their sizes alone, where these are small.
-STRAIGHT: dict[str, Emit] = {
-    "cholesky_lower": cholesky(False),
-    "cholesky_upper": cholesky(True),
-    "lu": lu,
-    "solve": solve(False),
-    "solve_transposed": solve(True),
-    **{
-        f"triangular_solve_{upper}{transpose}{unit}": triangular_solve(
-            bool(upper), bool(transpose), bool(unit)
-        )
-        for upper, transpose, unit in itertools.product((0, 1), repeat=3)
-    },
-}
-ROUTINES: dict[str, Emit] = {**STRAIGHT, "qr": qr, "complete": complete}
+routine("cholesky_lower", straight=True)(cholesky(False))
+routine("cholesky_upper", straight=True)(cholesky(True))
+routine("solve", straight=True)(solve(False))
+routine("solve_transposed", straight=True)(solve(True))
+for _options in itertools.product((0, 1), repeat=3):
+    _name = "triangular_solve_{}{}{}".format(*_options)
+    routine(_name, straight=True)(triangular_solve(*map(bool, _options)))

@@ -7,7 +7,7 @@ other side, and conjugates of complex numbers go in and come out.
 
 from __future__ import annotations
 
-from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size
+from retrograd.codegen.libcalls.builder import LibCallBuilder, Size, routine
 from retrograd.codegen.libcalls.eigen_svd import refuse_infinite
 from retrograd.codegen.libcalls.lapack import GIVEN, LOWER, ROWS, substitute
 from retrograd.codegen.libcalls.matrix_functions import ADJOINT, COLUMNS, PLAIN
@@ -17,6 +17,7 @@ FEW = 16  # right sides up to which reflections are applied one by one
 EPSILON = {"s": 2.0**-23, "c": 2.0**-23, "d": 2.0**-52, "z": 2.0**-52}
 
 
+@routine("least_factors")
 def factors(w: LibCallBuilder) -> None:
     """`y[n, m + 1]`, whose rows begin with columns of x, becomes factors, for `limit`; sizes: m, n,
     elements of workspace, real numbers of workspace."""
@@ -165,6 +166,7 @@ def _inverted(w: LibCallBuilder, f: str, m: Size, n: Size) -> str:
     return w.new(f"fcmp uno {w.real} {mark}, {mark}")
 
 
+@routine("least_squares")
 def solution(w: LibCallBuilder) -> None:
     """`y[n, k]` becomes `x^+ b` by the factors f; `b[m, k]` is overwritten. Sizes: m, n, k,
     elements of workspace."""
@@ -183,6 +185,7 @@ def solution(w: LibCallBuilder) -> None:
     w.line("ret i64 0")
 
 
+@routine("least_squares_adjoint")
 def adjoint_solution(w: LibCallBuilder) -> None:
     """`y[m, k]`, of which n rows are b and the others zero, becomes `(x^H)^+ b` by the factors f.
     Sizes: m, n, k, elements of workspace."""
@@ -199,10 +202,3 @@ def adjoint_solution(w: LibCallBuilder) -> None:
     _reflect(w, f, y, (m, n, k, length), last, space, True)
     _conjugate(w, y, w.mul(m, k))
     w.line("ret i64 0")
-
-
-ROUTINES: dict[str, Emit] = {
-    "least_factors": factors,
-    "least_squares": solution,
-    "least_squares_adjoint": adjoint_solution,
-}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size
+from retrograd.codegen.libcalls.builder import LibCallBuilder, Size, routine
 from retrograd.codegen.libcalls.eigen_svd import infinite
 from retrograd.ops.linalg.expm import PADE, REACH
 
@@ -42,6 +42,7 @@ def fill(w: LibCallBuilder, y: str, count: Size, value: float) -> None:
         w.put(w.number(value), y, i)
 
 
+@routine("expm")
 def expm(w: LibCallBuilder) -> None:
     """`y = exp(y)`, in place; sizes: n."""
     (y,), (n,) = w.data, w.sizes
@@ -109,6 +110,7 @@ def _halvings(w: LibCallBuilder, norm: str) -> tuple[str, str]:
     return loop.values[2], loop.values[1]
 
 
+@routine("cofactor")
 def cofactor(w: LibCallBuilder) -> None:
     """`y = det(y) y^-T`, in place, by another way where y has no inverse to speak of; sizes: n,
     elements of workspace, real numbers of workspace."""
@@ -146,6 +148,7 @@ def cofactor(w: LibCallBuilder) -> None:
     w.either(good, inverse, singular)
 
 
+@routine("cofactor_slope")
 def cofactor_slope(w: LibCallBuilder) -> None:
     """The derivative of the cofactors of x along t, as `ops/linalg/determinant.py` has it; sizes as
     for `cofactor`. x is overwritten."""
@@ -263,10 +266,3 @@ def _determinant(w: LibCallBuilder, a: str, pivots: str, n: Size) -> tuple[str, 
     ]
     product, least, largest = w.fold(0, n, first, step)
     return product, w.on_reals("fdiv", least, largest)
-
-
-ROUTINES: dict[str, Emit] = {
-    "expm": expm,
-    "cofactor": cofactor,
-    "cofactor_slope": cofactor_slope,
-}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.codegen.libcalls.builder import LibCallBuilder
-from retrograd.ir import Graph, TensorType
+from retrograd.ir import Graph, TensorType, apply, interpret
 from retrograd.shared import trim
 
 SYMBOL = "rg_python"  # what programs call
@@ -62,10 +62,8 @@ def _called(text: int, length: int, addresses: int, sizes: int) -> int:
         types = [*(x.type for x in graph.inputs), graph.outputs[0].type]
         places = (ctypes.c_void_p * len(types)).from_address(addresses)
         arrays = [_array(a, t.bind(known)) for a, t in zip(places, types, strict=True)]
-        given = dict(zip(graph.inputs, arrays[:-1], strict=True))
-        for node in graph.body:
-            given[node] = node.prim.bind(known).reference(*[given[x] for x in node.inputs])
-        arrays[-1][...] = given[graph.outputs[0]]
+        outputs = interpret(graph, arrays[:-1], lambda node, xs: apply(node, xs, known))
+        arrays[-1][...] = outputs[0]
     except BaseException as failure:  # an exception must not cross native code
         number = next(_NUMBERS) & 0x7FFFFFFF or next(_NUMBERS)
         _FAILURES[number] = failure

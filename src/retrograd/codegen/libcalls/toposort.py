@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size
+from retrograd.codegen.libcalls.builder import LibCallBuilder, Size, routine
 from retrograd.passes.lowering.linalg import ORDER
 
 WRONG = "1"  # an edge to nowhere, or a cycle: `ops.dag` finds out which
 
 
+@routine(ORDER)
 def order(w: LibCallBuilder) -> None:
     """What `ops/toposort.py` describes, by counting, and then taking nodes whose predecessors are
     all taken, level after level; sizes: nodes n, edges e. Linear in both."""
@@ -128,6 +129,3 @@ def _sort_levels(w: LibCallBuilder, n: Size, levels: str, placed: str, level: st
         back = w.sub(w.sub(levels, 1), k)
         w.put(w.get(level, back), level, w.add(back, 1))
     w.put("0", level, 0)
-
-
-ROUTINES: dict[str, Emit] = {ORDER: order}

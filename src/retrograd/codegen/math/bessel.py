@@ -14,6 +14,8 @@ import math
 from retrograd.codegen.math import trigonometric
 from retrograd.codegen.math.double_precision import called, exp, is_odd, loop, sin, special
 from retrograd.codegen.math.term import Term, at_least, at_most, choose, formula, polynomial
+from retrograd.codegen.op_builder import emits
+from retrograd.ops.special import functions
 
 # fmt: off
 # J_0(x) and J_1(x) / x in x^2 - 32
@@ -168,9 +170,9 @@ def unit_ratio(k: Term) -> Term:
     return _call_ie(k.like(1), k) / _call_ie(k.like(0), k)
 
 
-j0 = special("bessel_j0", _j0)
-j1 = special("bessel_j1", _j1)
-bessel_j = special("bessel_jn", _bessel_j)
-bessel_ie = special("bessel_ien", _bessel_ie)
-i0e = special("bessel_i0e", lambda x: _bessel_ie(x.like(0), x))
-i1e = special("bessel_i1e", lambda x: _bessel_ie(x.like(1), x))
+j0 = emits(functions.j0)(special("bessel_j0", _j0))
+j1 = emits(functions.j1)(special("bessel_j1", _j1))
+bessel_j = emits(functions.bessel_j)(special("bessel_jn", _bessel_j))
+bessel_ie = emits(functions.bessel_ie)(special("bessel_ien", _bessel_ie))
+i0e = emits(functions.i0e)(special("bessel_i0e", lambda x: _bessel_ie(x.like(0), x)))
+i1e = emits(functions.i1e)(special("bessel_i1e", lambda x: _bessel_ie(x.like(1), x)))

@@ -14,6 +14,8 @@ import math
 from retrograd.codegen.math.bessel import P0, P1, Q0, Q1, call_j0, call_j1, far
 from retrograd.codegen.math.double_precision import exp, log, special
 from retrograd.codegen.math.term import Term, at_least, at_most, choose, polynomial
+from retrograd.codegen.op_builder import emits
+from retrograd.ops.special import functions
 
 # fmt: off
 # Y_0(x) - 2 / pi log(x) J_0(x) in x^2 - 32
@@ -131,7 +133,7 @@ def _k1e(x: Term) -> Term:
     return _at_ends(x, choose(x < 1.0, close, _decaying(x, _K1_MIDDLE, _K1_FAR)), math.inf)
 
 
-y0 = special("bessel_y0", _y0)
-y1 = special("bessel_y1", _y1)
-k0e = special("bessel_k0e", _k0e)
-k1e = special("bessel_k1e", _k1e)
+y0 = emits(functions.y0)(special("bessel_y0", _y0))
+y1 = emits(functions.y1)(special("bessel_y1", _y1))
+k0e = emits(functions.k0e)(special("bessel_k0e", _k0e))
+k1e = emits(functions.k1e)(special("bessel_k1e", _k1e))

@@ -6,6 +6,8 @@ import math
 
 from retrograd.codegen.math.double_precision import log, log1p, special
 from retrograd.codegen.math.term import Term, choose
+from retrograd.codegen.op_builder import emits
+from retrograd.ops.special import functions
 
 
 def _absorbed(x: Term, y: Term, product: Term) -> Term:
@@ -44,8 +46,8 @@ def _logit(x: Term) -> Term:
     return choose(near, middle, log(x / (1.0 - x)))
 
 
-xlogy = special("xlogy", _xlogy)
-xlog1py = special("xlog1py", _xlog1py)
-entr = special("entr", _entr)
-rel_entr = special("rel_entr", _rel_entr)
-logit = special("logit", _logit)
+xlogy = emits(functions.xlogy)(special("xlogy", _xlogy))
+xlog1py = emits(functions.xlog1py)(special("xlog1py", _xlog1py))
+entr = emits(functions.entr)(special("entr", _entr))
+rel_entr = emits(functions.rel_entr)(special("rel_entr", _rel_entr))
+logit = emits(functions.logit)(special("logit", _logit))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from retrograd.codegen.math.exponential import excess, power_of_two, reduced, scaled
 from retrograd.codegen.math.term import Term, at_most, choose, fma, formula, polynomial
-from retrograd.codegen.op_builder import outlined
+from retrograd.codegen.op_builder import emits, outlined
+from retrograd.ops import elementwise as el
 
 # fmt: off
 # erf(x) / x - 1 in x^2, for |x| <= 1, to 2^-29 and 2^-68
@@ -103,5 +104,5 @@ def _erfc(x: Term) -> Term:
     return choose(a < 0.47, 1.0 - _erf_near(x), y)
 
 
-erf = outlined("erf", _erf)
-erfc = outlined("erfc", _erfc)
+erf = emits(el.erf)(outlined("erf", _erf))
+erfc = emits(el.erfc)(outlined("erfc", _erfc))

@@ -23,6 +23,8 @@ from retrograd.codegen.math.term import (
     polynomial,
     quartic,
 )
+from retrograd.codegen.op_builder import emits
+from retrograd.ops import elementwise as el
 
 # fmt: off
 # (exp(r) - 1 - r) / r^2, so that exp(r) is right to 2^-28 and 2^-57.9
@@ -103,11 +105,13 @@ def exp_below(x: Term) -> Term:
     return choose(gone, x.like(0), scaled(excess(r) + 1.0, n, form))
 
 
+@emits(el.exp)
 @formula
 def exp(x: Term) -> Term:
     return exp_below(at_most(x, _TOP[x.format.dtype.name]))
 
 
+@emits(el.exp2)
 @formula
 def exp2(x: Term) -> Term:
     form = x.format
@@ -118,6 +122,7 @@ def exp2(x: Term) -> Term:
     return scaled(excess(r) + 1.0, t.bits(), form)
 
 
+@emits(el.expm1)
 @formula
 def expm1(x: Term) -> Term:
     """`2^n (exp(r) - 1) + (2^n - 1)`, at half the scale, which 2^128 would exceed."""
@@ -130,6 +135,7 @@ def expm1(x: Term) -> Term:
     return choose(abs(x) < _TINY[name], x, y + y)
 
 
+@emits(el.tanh)
 @formula
 def tanh(x: Term) -> Term:
     """Near zero a polynomial, which is all that is computed if every lane is near; in double
@@ -169,6 +175,7 @@ def _far_tanh(x: Term) -> Term:
     return 1.0 - 2.0 / e
 
 
+@emits(el.sech2)
 @formula
 def sech2(x: Term) -> Term:
     """`4 e / (1 + e)^2` of `e = exp(-2|x|)`"""
@@ -184,6 +191,7 @@ def sech2(x: Term) -> Term:
     return choose(gone, x.like(0), y)
 
 
+@emits(el.sigmoid)
 @formula
 def sigmoid(x: Term) -> Term:
     """`1 / (1 + e)` or, for a negative argument, `e / (1 + e)`, of `e = exp(-|x|)`."""
@@ -206,6 +214,7 @@ def _hyperbolic(x: Term) -> tuple[Term, Term, Term, Term]:
     return s, c, up + down, up - down
 
 
+@emits(el.cosh)
 @formula
 def cosh(x: Term) -> Term:
     """`cosh(n ln 2) cosh r + sinh(n ln 2) sinh r`, at half the scale."""
@@ -214,6 +223,7 @@ def cosh(x: Term) -> Term:
     return y + y
 
 
+@emits(el.sinh)
 @formula
 def sinh(x: Term) -> Term:
     """`cosh(n ln 2) sinh r + sinh(n ln 2) cosh r`, at half the scale."""

@@ -25,7 +25,9 @@ from retrograd.codegen.math.double_precision import (
     whole,
 )
 from retrograd.codegen.math.term import Term, at_most, choose, formula, polynomial
+from retrograd.codegen.op_builder import emits
 from retrograd.ir import int64
+from retrograd.ops.special import functions
 from retrograd.ops.special.asymptotic_series import DIGAMMA_SERIES, STIRLING_SERIES, ZETA_SERIES
 
 # fmt: off
@@ -272,9 +274,9 @@ def _betaln(a: Term, b: Term) -> Term:
 
 lgamma_any = called("lgamma_any", formula(_lgamma))
 
-gamma = special("gamma", _gamma)
-lgamma = special("lgamma", _lgamma)
-digamma = special("digamma", _digamma)
-trigamma = special("trigamma", _trigamma)
-zeta = special("zeta", _zeta)
-betaln = special("betaln", _betaln)
+gamma = emits(functions.gamma)(special("gamma", _gamma))
+lgamma = emits(functions.lgamma)(special("lgamma", _lgamma))
+digamma = emits(functions.digamma)(special("digamma", _digamma))
+trigamma = emits(functions.trigamma)(special("trigamma", _trigamma))
+zeta = emits(functions.zeta)(special("zeta", _zeta))
+betaln = emits(functions.betaln)(special("betaln", _betaln))

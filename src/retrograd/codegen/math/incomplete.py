@@ -8,7 +8,8 @@ from typing import Any
 
 from retrograd.codegen.math import bessel, double_precision, gamma
 from retrograd.codegen.math.term import Term, choose, polynomial
-from retrograd.codegen.op_builder import Emit
+from retrograd.codegen.op_builder import Emit, emits
+from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.special import incomplete
 from retrograd.ops.special.incomplete.quadrature import Panels, Point, one_by_one
 
@@ -55,4 +56,5 @@ def _emit(name: str, f: Callable[..., Any]) -> Emit:
     return double_precision.special(name, lambda *xs: f(_Registers(), *xs))
 
 
-FUNCTIONS: dict[str, Emit] = {name: _emit(name, f) for name, f in incomplete.FUNCTIONS.items()}
+for _name, _formula in incomplete.FUNCTIONS.items():
+    emits(ELEMENTWISE[_name])(_emit(_name, _formula))

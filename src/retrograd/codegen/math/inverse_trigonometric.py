@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from retrograd.codegen.math.term import Term, choose, fma, formula, polynomial
-from retrograd.codegen.op_builder import outlined
+from retrograd.codegen.op_builder import emits, outlined
+from retrograd.ops import elementwise as el
 
 # fmt: off
 # (asin(s) / s - 1) / s^2 in s^2 up to 1/4, to 2^-27.6 and 2^-55.9
@@ -97,7 +98,7 @@ def _atan2(y: Term, x: Term) -> Term:
     return angle.with_sign_of(y)
 
 
-asin = outlined("asin", _asin)
-acos = outlined("acos", _acos)
-atan = outlined("atan", _atan)
-atan2 = outlined("atan2", _atan2)
+asin = emits(el.asin)(outlined("asin", _asin))
+acos = emits(el.acos)(outlined("acos", _acos))
+atan = emits(el.atan)(outlined("atan", _atan))
+atan2 = emits(el.atan2)(outlined("atan2", _atan2))

@@ -10,7 +10,8 @@ import math
 
 from retrograd.codegen.math.exponential import exp_below
 from retrograd.codegen.math.term import Format, Term, bits_of, choose, fma, formula, polynomial
-from retrograd.codegen.op_builder import outlined
+from retrograd.codegen.op_builder import emits, outlined
+from retrograd.ops import elementwise as el
 
 # fmt: off
 # (log(1 + f) - f + f^2 / 2) / f^3, so that the logarithm is right to 2^-30 and 2^-59
@@ -77,17 +78,20 @@ def _special(x: Term, u: Term, y: Term) -> Term:
     return choose(u.above(0.0), y, pole)
 
 
+@emits(el.log)
 @formula
 def log(x: Term) -> Term:
     return _special(x, x, with_exponent(*split(x)))
 
 
+@emits(el.log2)
 @formula
 def log2(x: Term) -> Term:
     k, f = split(x)
     return _special(x, x, fma(log_of_one_and(f), 1 / math.log(2), k))
 
 
+@emits(el.log10)
 @formula
 def log10(x: Term) -> Term:
     k, f = split(x)
@@ -109,7 +113,7 @@ def log1p_of(x: Term) -> Term:
     return _special(x, u, y)
 
 
-log1p = formula(log1p_of)
+log1p = emits(el.log1p)(formula(log1p_of))
 
 
 def _log1p_of_fraction(e: Term) -> Term:
@@ -165,8 +169,8 @@ def _atanh(x: Term) -> Term:
     return choose(a <= 1.0, y, x.like(math.nan)).with_sign_of(x)
 
 
-softplus = outlined("softplus", _softplus)
-logaddexp = outlined("logaddexp", _logaddexp)
-asinh = outlined("asinh", _asinh)
-acosh = outlined("acosh", _acosh)
-atanh = outlined("atanh", _atanh)
+softplus = emits(el.softplus)(outlined("softplus", _softplus))
+logaddexp = emits(el.logaddexp)(outlined("logaddexp", _logaddexp))
+asinh = emits(el.asinh)(outlined("asinh", _asinh))
+acosh = emits(el.acosh)(outlined("acosh", _acosh))
+atanh = emits(el.atanh)(outlined("atanh", _atanh))

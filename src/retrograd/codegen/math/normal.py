@@ -7,6 +7,8 @@ import math
 from retrograd.codegen.math import error_function
 from retrograd.codegen.math.double_precision import called, exp, log, special
 from retrograd.codegen.math.term import Term, at_least, at_most, choose, fma, polynomial
+from retrograd.codegen.op_builder import emits
+from retrograd.ops.special import functions
 from retrograd.ops.special.asymptotic_series import PPND16
 
 _erfc = called("erfc", error_function.erfc)
@@ -75,8 +77,8 @@ def _erfcinv(x: Term) -> Term:
     return choose(low, y, -y)
 
 
-erfcx = special("erfcx", _erfcx)
-ndtr = special("ndtr", _ndtr)
-ndtri = special("ndtri", _ndtri)
-erfinv = special("erfinv", _erfinv)
-erfcinv = special("erfcinv", _erfcinv)
+erfcx = emits(functions.erfcx)(special("erfcx", _erfcx))
+ndtr = emits(functions.ndtr)(special("ndtr", _ndtr))
+ndtri = emits(functions.ndtri)(special("ndtri", _ndtri))
+erfinv = emits(functions.erfinv)(special("erfinv", _erfinv))
+erfcinv = emits(functions.erfcinv)(special("erfcinv", _erfcinv))

@@ -7,7 +7,8 @@ from typing import Any
 
 from retrograd.codegen.math.double_precision import special, whole
 from retrograd.codegen.math.term import Term, choose
-from retrograd.codegen.op_builder import Emit
+from retrograd.codegen.op_builder import emits
+from retrograd.ops.elementwise import Elementwise
 from retrograd.ops.special import portable
 
 
@@ -21,8 +22,11 @@ class _Registers:
         return x.sqrt()
 
 
-def _emit(name: str, f: Callable[..., Any]) -> Emit:
-    return special(name, lambda x: f(_Registers(), x))
+def _enter(op: Elementwise, f: Callable[..., Any]) -> None:
+    emits(op)(special(op.name, lambda x: f(_Registers(), x)))
 
 
-FUNCTIONS: dict[str, Emit] = {name: _emit(name, f) for name, f in portable.FORMULAS.items()}
+_enter(portable.portable_log, portable.log)
+_enter(portable.portable_exp, portable.exp)
+_enter(portable.portable_atan, portable.atan)
+_enter(portable.portable_log_factorial, portable.log_factorial)

@@ -6,7 +6,8 @@ import math
 
 from retrograd.codegen.math.logarithm import split
 from retrograd.codegen.math.term import SINGLE, Term, choose, fma, formula, polynomial
-from retrograd.codegen.op_builder import outlined
+from retrograd.codegen.op_builder import emits, outlined
+from retrograd.ops import elementwise as el
 
 # (1 + f)^(-1/3) from sqrt(1/2) - 1 to sqrt(2) - 1, to 2^-17
 _CBRT = (
@@ -15,6 +16,7 @@ _CBRT = (
 )  # fmt: skip
 
 
+@emits(el.rsqrt)
 @formula
 def rsqrt(x: Term) -> Term:
     return 1.0 / x.sqrt()
@@ -68,5 +70,5 @@ def _hypot_scaled(a: Term, b: Term) -> Term:
     return fma(high, high, low * low).sqrt() * back
 
 
-cbrt = outlined("cbrt", _cbrt)
-hypot = outlined("hypot", _hypot)
+cbrt = emits(el.cbrt)(outlined("cbrt", _cbrt))
+hypot = emits(el.hypot)(outlined("hypot", _hypot))

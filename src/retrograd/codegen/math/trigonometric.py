@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from retrograd.codegen.math.range_reduction import reduced
 from retrograd.codegen.math.term import Term, choose, fma, formula, polynomial
-from retrograd.codegen.op_builder import outlined
+from retrograd.codegen.op_builder import emits, outlined
+from retrograd.ops import elementwise as el
 
 # fmt: off
 # (sin(r) / r - 1) / r^2 in r^2, to 2^-27.9 and 2^-57.8
@@ -68,6 +69,6 @@ def _tan(x: Term) -> Term:
     return (y ^ negative).floats()
 
 
-sin = outlined("sin", _sin)
-cos = outlined("cos", _cos)
-tan = outlined("tan", _tan)
+sin = emits(el.sin)(outlined("sin", _sin))
+cos = emits(el.cos)(outlined("cos", _cos))
+tan = emits(el.tan)(outlined("tan", _tan))

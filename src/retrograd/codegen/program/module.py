@@ -12,47 +12,30 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from retrograd.codegen.builder import FunctionBuilder
-from retrograd.codegen.emit import gemm_call, reduce, scan, scatter
+from retrograd.codegen.emit import gemm_call, reduce, scan, scatter  # noqa: F401  (by kind of nest)
 from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.emit.nest_emitters import NESTS
 from retrograd.codegen.kernel_key import KernelKey
 from retrograd.codegen.launch_layout import FIRST_AT, NODES_AT, STOP_AT
-from retrograd.codegen.libcalls import invoke
+from retrograd.codegen.libcalls import invoke  # noqa: F401
 from retrograd.codegen.program.control_flow import ControlFlowEmitter
 from retrograd.codegen.program.launch_table import LaunchTable, words
 from retrograd.codegen.program.module_context import KernelCall, ModuleContext
 from retrograd.codegen.program.parallel_control_flow import TEAM, ParallelControlFlowEmitter
 from retrograd.codegen.program.register_scan import RegisterScanEmitter, of_numbers
 from retrograd.codegen.program.stop_points import first_overwriting, takes_long
-from retrograd.codegen.sort import sort
+from retrograd.codegen.sort import sort  # noqa: F401
 from retrograd.codegen.target import Target
 from retrograd.ir import Dim
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import regions_of
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import LoopNest
 from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling.groups import TileGroup
 
 ARGUMENTS = "ptr %block, ptr %slots, i64 %lo, i64 %hi"  # of a kernel, see launch_layout.py
 ATTRIBUTES = """attributes #0 = { noinline nounwind }
 attributes #1 = { nounwind willreturn memory(none) }"""
-NESTS: dict[str, Callable[[KernelEmitter, LoopNest], None]] = {
-    "map": reduce.mapping,
-    "row": reduce.reduction,
-    "column": reduce.reduction,
-    "arg": reduce.argument,
-    "scan": scan.scan,
-    "along": scan.along,
-    "scatter": scatter.scatter,
-    "sums": scatter.sums,
-    "settle": scatter.settle,
-    "sort": sort.sort,
-    "argsort": sort.argsort,
-    "search": sort.search,
-    "check": scatter.check,
-    "gemm": gemm_call.gemm,
-    "call": invoke.call,
-}
 
 
 class ModuleEmitter(ModuleContext):

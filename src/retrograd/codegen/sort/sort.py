@@ -15,6 +15,7 @@ from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.codegen.emit.loops import Carried, emit_loops
+from retrograd.codegen.emit.nest_emitters import emits_nest
 from retrograd.codegen.sort.keys import Keys
 from retrograd.codegen.sort.radix import element, sorted_by_numpy, sorter
 from retrograd.codegen.sort.top_k import half_of, is_few, selector, word_of
@@ -25,6 +26,7 @@ WIDTH = 8  # elements of a vector
 
 
 # -- values ----------------------------------------------------------------------------------------
+@emits_nest("sort")
 def sort(w: KernelEmitter, nest: LoopNest) -> None:
     """Sort rows in place."""
     (store,), (spare,) = nest.stores, nest.info["work"]
@@ -207,6 +209,7 @@ def _putting_back(dtype: DType) -> str:
 
 
 # -- positions -------------------------------------------------------------------------------------
+@emits_nest("argsort")
 def argsort(w: KernelEmitter, nest: LoopNest) -> None:
     """Write the positions of a row's elements in order. Words are two halves: key and position."""
     (store,), info = nest.stores, nest.info
@@ -279,6 +282,7 @@ def _words(w: FunctionBuilder, keys: Keys, x: str, a: str, n: str) -> None:
         w.close_loop(loop)
 
 
+@emits_nest("search")
 def search(w: KernelEmitter, nest: LoopNest) -> None:
     """By halves: as many steps for each value, whatever it is."""
     (store,), info = nest.stores, nest.info

@@ -10,7 +10,18 @@ import numpy as np
 
 from retrograd.autodiff import batched, pullback, pushforward
 from retrograd.errors import RetrogradError, ShapeError
-from retrograd.ir import Dim, Graph, Node, Op, TensorType, TupleType, full, substitute
+from retrograd.ir import (
+    Dim,
+    Graph,
+    Node,
+    Op,
+    TensorType,
+    TupleType,
+    apply,
+    full,
+    interpret,
+    substitute,
+)
 from retrograd.ops.complex import conj
 from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand
@@ -70,28 +81,25 @@ def need(op: Op, what: str, found: Types, expected: Types) -> None:
         )
 
 
-def _meaning(node: Node, given: Sequence[Any]) -> Any:
-    return node.prim.reference(*given)
-
-
 # How `run` computes a node: who looks at every value looks into loops, too.
-MEANING: ContextVar[Callable[[Node, Sequence[Any]], Any]] = ContextVar("meaning", default=_meaning)
+MEANING: ContextVar[Callable[[Node, Sequence[Any]], Any]] = ContextVar("meaning", default=apply)
 
 
 def run(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     """The values of a graph whose sizes are known, by the meaning of each of its operations."""
     meaning = MEANING.get()
-    values: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))
-    for node in graph.body:
+
+    def value(node: Node, given: Sequence[Any]) -> Any:
         try:
-            result = meaning(node, [values[x] for x in node.inputs])
+            result = meaning(node, given)
         except RetrogradError as error:
             if node.describe() in str(error):
                 raise
             raise type(error)(f"{error}: {node.describe()}") from None
         several = isinstance(node.type, TupleType)
-        values[node] = result if several else np.asarray(result, node.dtype.dtype)
-    return [values[y] for y in graph.outputs]
+        return result if several else np.asarray(result, node.dtype.dtype)
+
+    return interpret(graph, arrays, value)
 
 
 # -- derivatives ----------------------------------------------------------------------------------

@@ -138,14 +138,6 @@ def _by_stirling(k: Any, log: Callable[[Any], Any]) -> Any:
     return y - log(product)
 
 
-FORMULAS: dict[str, Callable[[PortableMath, Any], Any]] = {
-    "portable_log": log,
-    "portable_exp": exp,
-    "portable_atan": atan,
-    "portable_log_factorial": log_factorial,
-}
-
-
 def atan_of_arrays(t: Any) -> Any:
     """`atan` for NumPy."""
     return atan(NumPyPortableMath(), t)

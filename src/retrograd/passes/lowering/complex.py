@@ -233,7 +233,7 @@ def _product_over(node: Node, parts: Sequence[Parts]) -> Pair:
         half = count // 2
         low = slice_axis(a, last, 0, half), slice_axis(b, last, 0, half)
         high = slice_axis(a, last, half, count), slice_axis(b, last, half, count)
-        a, b = FUNCTIONS["mul"](low, high)
+        a, b = mul(low, high)
         count = half
     return reshape(a, shape), reshape(b, shape)
 

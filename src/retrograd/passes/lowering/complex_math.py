@@ -13,10 +13,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from retrograd.ir import Node, full
+from retrograd.ir import Node, entering, full
 from retrograd.ops import elementwise as e
 
 Pair = tuple[Node, Node]
+
+# The parts of the result of an elementwise op, by its name, as a function of those of the operands.
+FUNCTIONS: dict[str, Callable[..., Pair]] = {}
+on_pairs = entering(FUNCTIONS)
 
 
 def is_negative(x: Node) -> Node:
@@ -47,18 +51,22 @@ def over_i(z: Pair) -> Pair:
     return z[1], -z[0]
 
 
+@on_pairs(e.add)
 def add(a: Pair, b: Pair) -> Pair:
     return a[0] + b[0], a[1] + b[1]
 
 
+@on_pairs(e.sub)
 def sub(a: Pair, b: Pair) -> Pair:
     return a[0] - b[0], a[1] - b[1]
 
 
+@on_pairs(e.mul)
 def mul(a: Pair, b: Pair) -> Pair:
     return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
 
 
+@on_pairs(e.div)
 def div(a: Pair, b: Pair) -> Pair:
     """Scaled by the larger part of the divisor; by zero, each part is divided by |b|."""
     (x, y), (c, d) = a, b
@@ -72,23 +80,28 @@ def div(a: Pair, b: Pair) -> Pair:
     return choose(is_zero(b), (x / nothing, y / nothing), (first, second))
 
 
+@on_pairs(e.zmul)
 def zmul(a: Pair, b: Pair) -> Pair:
     return choose(is_zero(a), a, mul(a, b))
 
 
+@on_pairs(e.zdiv)
 def zdiv(a: Pair, b: Pair) -> Pair:
     return choose(is_zero(a), a, div(a, b))
 
 
+@on_pairs(e.zzmul)
 def zzmul(a: Pair, b: Pair) -> Pair:
     zero = full(0, a[0].type)
     return choose(is_zero(a) | is_zero(b), (zero, zero), mul(a, b))
 
 
+@on_pairs(e.reciprocal)
 def reciprocal(z: Pair) -> Pair:
     return div((full(1, z[0].type), full(0, z[0].type)), z)
 
 
+@on_pairs(e.sqrt)
 def sqrt(z: Pair) -> Pair:
     x, y = z
     info = np.finfo(x.dtype.dtype)
@@ -119,6 +132,7 @@ def _limit(x: Node) -> float:
     return math.floor(math.log(float(np.finfo(x.dtype.dtype).max))) - 8.0
 
 
+@on_pairs(e.exp)
 def exp(z: Pair) -> Pair:
     x, y = z
     limit = _limit(x)
@@ -131,6 +145,7 @@ def exp(z: Pair) -> Pair:
     return first, e.select(e.is_zero(y), y, second)
 
 
+@on_pairs(e.expm1)
 def expm1(z: Pair) -> Pair:
     x, y = z
     s = e.sin(y * 0.5)
@@ -140,6 +155,7 @@ def expm1(z: Pair) -> Pair:
     return e.select(near, plain, e.select(e.is_zero(y), e.expm1(x), first - 1)), second
 
 
+@on_pairs(e.log)
 def log(z: Pair) -> Pair:
     return _log_size(z), e.atan2(z[1], z[0])
 
@@ -155,6 +171,7 @@ def _log_size(z: Pair) -> Node:
     return e.select((size > 0.5) & (size < 2), near, plain)
 
 
+@on_pairs(e.log1p)
 def log1p(z: Pair) -> Pair:
     x, y = z
     small = e.max(e.abs(x), e.abs(y)) < 0.5
@@ -171,6 +188,7 @@ def _hyperbolic(x: Node) -> tuple[Node, Node, Node]:
     return e.select(beyond, with_sign(rest, x), e.sinh(x)), e.select(beyond, rest, e.cosh(x)), more
 
 
+@on_pairs(e.sinh)
 def sinh(z: Pair) -> Pair:
     x, y = z
     s, c, more = _hyperbolic(x)
@@ -179,6 +197,7 @@ def sinh(z: Pair) -> Pair:
     return first, e.select(e.is_zero(y), y, c * e.sin(y) * more)
 
 
+@on_pairs(e.cosh)
 def cosh(z: Pair) -> Pair:
     x, y = z
     s, c, more = _hyperbolic(x)
@@ -189,6 +208,7 @@ def cosh(z: Pair) -> Pair:
     return first, e.select(flat, none, s * e.sin(y) * more)
 
 
+@on_pairs(e.tanh)
 def tanh(z: Pair) -> Pair:
     x, y = z
     limit = 11 if x.dtype.itemsize == 4 else 22
@@ -208,6 +228,7 @@ def tanh(z: Pair) -> Pair:
     return e.select(flat, e.tanh(x), first), e.select(flat, y, second)
 
 
+@on_pairs(e.asinh)
 def asinh(z: Pair) -> Pair:
     return over_i(asin(times_i(z)))
 
@@ -229,6 +250,7 @@ def _unknown_height(z: Pair) -> Node:
     return unknown
 
 
+@on_pairs(e.asin)
 def asin(z: Pair) -> Pair:
     x, y = z
     minus, plus = _minus_and_plus(z)
@@ -238,6 +260,7 @@ def asin(z: Pair) -> Pair:
     return choose(_infinite(z), far, choose(_unknown_height(z), z, found))
 
 
+@on_pairs(e.acos)
 def acos(z: Pair) -> Pair:
     x, y = z
     minus, plus = _minus_and_plus(z)
@@ -247,6 +270,7 @@ def acos(z: Pair) -> Pair:
     return choose(_infinite(z), far, choose(_unknown_height(z), axis, found))
 
 
+@on_pairs(e.acosh)
 def acosh(z: Pair) -> Pair:
     x, y = z
     low, high = sqrt((x - 1, y)), sqrt((x + 1, y))
@@ -256,6 +280,7 @@ def acosh(z: Pair) -> Pair:
     return choose(_infinite(z), far, choose(_unknown_height(z), axis, found))
 
 
+@on_pairs(e.atanh)
 def atanh(z: Pair) -> Pair:
     x, y = z
     a, b = e.abs(x), e.abs(y)
@@ -282,34 +307,11 @@ def _scaled(f: Callable[[Pair], Pair], factor: float) -> Callable[[Pair], Pair]:
     return scaled
 
 
-FUNCTIONS: dict[str, Callable[..., Pair]] = {
-    "add": add,
-    "sub": sub,
-    "mul": mul,
-    "div": div,
-    "zmul": zmul,
-    "zdiv": zdiv,
-    "zzmul": zzmul,
-    "neg": lambda z: (-z[0], -z[1]),
-    "reciprocal": reciprocal,
-    "sqrt": sqrt,
-    "exp": exp,
-    "exp2": lambda z: exp((z[0] * math.log(2), z[1] * math.log(2))),
-    "expm1": expm1,
-    "log": log,
-    "log2": _scaled(log, 1 / math.log(2)),
-    "log10": _scaled(log, 1 / math.log(10)),
-    "log1p": log1p,
-    "sinh": sinh,
-    "cosh": cosh,
-    "tanh": tanh,
-    "sin": lambda z: over_i(sinh(times_i(z))),
-    "cos": lambda z: cosh(times_i(z)),
-    "tan": lambda z: over_i(tanh(times_i(z))),
-    "asinh": asinh,
-    "acosh": acosh,
-    "atanh": atanh,
-    "asin": asin,
-    "acos": acos,
-    "atan": lambda z: over_i(atanh(times_i(z))),
-}
+on_pairs(e.neg)(lambda z: (-z[0], -z[1]))
+on_pairs(e.exp2)(lambda z: exp((z[0] * math.log(2), z[1] * math.log(2))))
+on_pairs(e.log2)(_scaled(log, 1 / math.log(2)))
+on_pairs(e.log10)(_scaled(log, 1 / math.log(10)))
+on_pairs(e.sin)(lambda z: over_i(sinh(times_i(z))))
+on_pairs(e.cos)(lambda z: cosh(times_i(z)))
+on_pairs(e.tan)(lambda z: over_i(tanh(times_i(z))))
+on_pairs(e.atan)(lambda z: over_i(atanh(times_i(z))))

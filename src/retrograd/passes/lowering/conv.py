@@ -26,7 +26,7 @@ from retrograd.ops.elementwise import cast
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.numerics.summation import accumulator_of
 from retrograd.ops.reduce import ReduceSum
-from retrograd.ops.shape import Flip, Permute, Reshape, Slice, expand, inverse, permute, reshape
+from retrograd.ops.shape import Permute, Reshape, Slice, expand, flip, inverse, permute, reshape
 from retrograd.ops.windows import span
 from retrograd.passes.lowering.axis_groups import reshape_root
 from retrograd.passes.lowering.contraction import Materialize, in_memory
@@ -42,6 +42,7 @@ from retrograd.passes.lowering.windows import (
     typed,
     windows_over,
 )
+from retrograd.passes.movement import flip_of_flip
 
 NEAR = 1 << 19  # bytes of a matrix that stays in the cache while it is multiplied
 LEAST_BLOCK = 64  # places of a block: enough for some vectors
@@ -292,10 +293,9 @@ def spread(op: Conv, x: Node, w: Node, shape: Shape, known: dict[Any, Node]) -> 
     kernel, places = w.shape[2:], x.shape[2:]
     groups, own, channels = op.groups, op.per_group(w.shape[0]), w.shape[1]
     spatial = tuple(range(2, 2 + op.rank))
-    if isinstance(w.prim, Flip) and w.attrs["axes"] == spatial:
-        (w,) = w.inputs
-    elif any(k != 1 for k in kernel):
-        w = Flip(spatial)(w)
+    if any(k != 1 for k in kernel):
+        flipped = flip(w, spatial)
+        w = flip_of_flip(flipped, w) or flipped
     lead = 0 if groups == 1 else 1
     matrix = split(reordered(w, (0, *spatial, 1)), 0, (groups, own))
     matrix = merged(matrix, (*(1,) * lead, 1 + op.rank, 1))

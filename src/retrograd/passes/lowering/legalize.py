@@ -23,19 +23,15 @@ from retrograd.ir import (
 )
 from retrograd.ops.assume import Assume
 from retrograd.ops.control import Cond, DagScan, Scan, Sized, WhileLoop
-from retrograd.ops.conv import Conv
 from retrograd.ops.elementwise import cast
 from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.matmul import DotGeneral
-from retrograd.ops.pool import Pooling
-from retrograd.ops.reduce import LogSumExp, ReduceSum
+from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
-from retrograd.ops.scan import LogCumSumExp
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from retrograd.ops.shape import Permute, inverse, permute
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
-from retrograd.ops.windows import Fold, Windows
 from retrograd.passes.constants import is_buffer
 from retrograd.passes.lowering import (  # noqa: F401  (their rules)
     conv,
@@ -143,9 +139,6 @@ def held(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
 lowers(PairedFft)(by_reference)
 # Whose values are those of their reference in compiled programs, too.
 CALLED = frozenset(op for op, rule in RULES.items() if rule is by_reference)
-# What slides windows over its operand, or is another sum where that is done.
-SLIDING = (Conv, Fold, Pooling, ReduceSum, Windows)
-LOGARITHMS = (LogSumExp, LogCumSumExp)
 
 LOWER = RuleSet.lowering("lower", RULES)
 LIGHT = RuleSet.lowering("lower", RULES, chosen=lambda node: not isinstance(node.prim, DotGeneral))
@@ -162,9 +155,12 @@ def in_parts(graph: Graph) -> Graph:
 
 
 def _has_parts(node: Node) -> bool:
-    """Half precision would be rounded between the parts by code of its own."""
-    prim = node.prim
-    return isinstance(prim, SLIDING) or (isinstance(prim, LOGARITHMS) and not node.dtype.is_half)
+    """Also sums, where windows are slid over their operands. Half precision of logarithms would be
+    rounded between the parts by code of its own."""
+    traits = node.prim.traits
+    if Trait.IN_PARTS not in traits:
+        return isinstance(node.prim, ReduceSum)
+    return Trait.TRANSCENDENTAL not in traits or not node.dtype.is_half
 
 
 def legalize(graph: Graph, light: bool = False) -> Graph:

@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
 from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.emit.nest_emitters import NESTS
 from retrograd.codegen.program.launch_table import DRIVE
-from retrograd.codegen.program.module import ARGUMENTS, ATTRIBUTES, NESTS, heads_of, symbols_of
+from retrograd.codegen.program.module import ARGUMENTS, ATTRIBUTES, heads_of, symbols_of
 from retrograd.ir import Graph, Node
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.denormals import exactly

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from retrograd.ir import Node
+from retrograd.ir import Node, entering
+from retrograd.ops import elementwise as el
+from retrograd.ops.elementwise import Cast
+from retrograd.ops.index import ScatterAdd
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.reduce import ReduceProd, ReduceSum
+from retrograd.ops.scan import CumSum
+from retrograd.ops.special import functions as special
 
 
 class Cause(NamedTuple):
@@ -48,40 +55,50 @@ _CAST = Cause(
 )
 _POLE = Cause("the function has a pole there", f"keep the operand away from it, or {_GUARD}")
 
-CAUSES = {
-    **dict.fromkeys(("log", "log2", "log10", "log1p", "logit", "xlogy", "xlog1py"), _LOG),
-    **dict.fromkeys(("div", "zdiv", "reciprocal", "remainder", "floor_divide"), _DIVISION),
-    **dict.fromkeys(("exp", "expm1", "exp2", "sinh", "cosh"), _EXP),
-    "sqrt": _ROOT,
-    "rsqrt": _DIVISION,
-    "pow": _POWER,
-    **dict.fromkeys(("asin", "acos", "atanh", "acosh", "erfinv"), _ARC),
-    **dict.fromkeys(("add", "sub", "mul", "zmul", "zzmul", "reduce_sum", "dot_general"), _SUM),
-    **dict.fromkeys(("cumulative_sum", "cumsum", "reduce_prod", "scatter_add", "square"), _SUM),
-    "cast": _CAST,
-    **dict.fromkeys(("lgamma", "digamma", "polygamma", "zeta", "gamma"), _POLE),
-}
+# By the name of the operation: what it is, and the same where a derivative is computed, by the
+# operation that it is the derivative of.
+CAUSES: dict[str, Cause] = {}
+DERIVATIVES: dict[str, Cause] = {}
+_cause, _cause_of_derivative = entering(CAUSES), entering(DERIVATIVES)
 
-# The same where a derivative is computed, by the operation that it is the derivative of.
-DERIVATIVES = {
-    "sqrt": Cause(
+_cause(el.log, el.log2, el.log10, el.log1p, special.logit, special.xlogy, special.xlog1py)(_LOG)
+_cause(el.div, el.zdiv, el.reciprocal, el.rsqrt)(_DIVISION)
+_cause(el.exp, el.expm1, el.exp2, el.sinh, el.cosh)(_EXP)
+_cause(el.sqrt)(_ROOT)
+_cause(el.pow)(_POWER)
+_cause(el.asin, el.acos, el.atanh, el.acosh, special.erfinv)(_ARC)
+_cause(el.add, el.sub, el.mul, el.zmul, el.zzmul)(_SUM)
+_cause(ReduceSum, ReduceProd, DotGeneral, CumSum, ScatterAdd)(_SUM)
+_cause(Cast)(_CAST)
+_cause(special.lgamma, special.digamma, special.zeta, special.gamma)(_POLE)
+
+_cause_of_derivative(el.sqrt)(
+    Cause(
         "the derivative of sqrt at 0 is infinite",
         "rg.sqrt(x + 1e-12); for the norm of a vector that may be 0, take the root of a maximum: "
         "rg.sqrt(rg.maximum((v * v).sum(), 1e-12))",
-    ),
-    "pow": Cause(
+    )
+)
+_cause_of_derivative(el.pow)(
+    Cause(
         "the derivative of x**p at 0 is infinite for p < 1, and that by p takes log x",
         f"keep the base positive with rg.maximum(x, 1e-12), or {_GUARD}",
-    ),
-    "log": Cause("the derivative of log at 0 is infinite", _LOG.remedy),
-    "div": _DIVISION,
-    **dict.fromkeys(
-        ("asin", "acos", "atanh", "acosh", "erfinv"),
-        Cause("the derivative is infinite at the ends of the domain", _ARC.remedy),
-    ),
-    "exp": _EXP,
-    "cbrt": Cause("the derivative of cbrt at 0 is infinite", "rg.cbrt(x + 1e-12)"),
-}
+    )
+)
+_cause_of_derivative(el.log)(Cause("the derivative of log at 0 is infinite", _LOG.remedy))
+_cause_of_derivative(el.div)(_DIVISION)
+_cause_of_derivative(el.asin, el.acos, el.atanh, el.acosh, special.erfinv)(
+    Cause("the derivative is infinite at the ends of the domain", _ARC.remedy)
+)
+_cause_of_derivative(el.exp)(_EXP)
+_cause_of_derivative(el.cbrt)(
+    Cause("the derivative of cbrt at 0 is infinite", "rg.cbrt(x + 1e-12)")
+)
+
+# What reverse rules make of these operations where they fail.
+_SENSITIVE = frozenset(
+    (el.div, el.zdiv, el.reciprocal, el.rsqrt, el.log, el.pow, el.mul, el.zmul, el.zzmul)
+)
 
 _UNKNOWN = Cause(
     "the operands are outside of where the operation is defined, or the result is larger than the "
@@ -93,10 +110,6 @@ _UNKNOWN = Cause(
 def cause_of(node: Node) -> Cause:
     """The likely cause of the first value that is not finite."""
     origin = node.origin
-    if origin is not None and origin.op in DERIVATIVES and node.op in _SENSITIVE:
+    if origin is not None and origin.op in DERIVATIVES and node.prim in _SENSITIVE:
         return DERIVATIVES[origin.op]
     return CAUSES.get(node.op, _UNKNOWN)
-
-
-# What reverse rules make of the operations above where they fail.
-_SENSITIVE = frozenset(("div", "zdiv", "reciprocal", "rsqrt", "log", "pow", "mul", "zmul", "zzmul"))

@@ -26,26 +26,16 @@ from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.denormals import may_flush
 from retrograd.runtime.executors.op_kernels import OpKernel
 
-# The result is an operand, and it is said which, of zeros and NaN too. Where subnormal numbers are
-# flushed, what equals a zero differs from one way to compare to another.
-SELECTING = frozenset((
-    "max", "min", "clamp", "relu", "sign", "reduce_max", "reduce_min", "argmax", "argmin",
-))  # fmt: skip
-# Of whole numbers, which wrap, there is no other result.
-WHOLE = frozenset((
-    "floor_div", "mod", "pow", "reduce_sum", "reduce_prod", "cumsum", "cumprod", "cummax", "cummin",
-))  # fmt: skip
-
 
 def is_exact(node: Node) -> bool:
     """Whether there is one right answer to the bit, and NumPy gives it."""
     if Trait.DETERMINED in node.prim.traits:
         return True
-    types = [x.dtype for x in (node, *node.inputs)]
+    types, traits = [x.dtype for x in (node, *node.inputs)], node.prim.traits
     if any(t.is_half for t in types):
         return False
-    whole = node.op in WHOLE and not any(t.is_inexact for t in types)
-    return Trait.ROUNDED_ONCE in node.prim.traits or node.op in SELECTING or whole
+    whole = Trait.WHOLE in traits and not any(t.is_inexact for t in types)
+    return Trait.ROUNDED_ONCE in traits or Trait.SELECTING in traits or whole
 
 
 class OpCall:
@@ -59,7 +49,9 @@ class OpCall:
         self.node = node = bound(recorded, sizes) if sizes else recorded
         self._several = isinstance(node.type, TupleType)
         self.has_none = False
-        self._selects = node.op in SELECTING
+        # Where subnormal numbers are flushed, what equals a zero differs from one way to compare to
+        # another.
+        self._selects = Trait.SELECTING in node.prim.traits
         self._kernel: OpKernel | None = None
         self._compute = None
         if node.op in CALLED or (not self._several and is_exact(node)):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import NonFiniteError, RetrogradError
-from retrograd.ir import Graph, Node, TupleType
+from retrograd.ir import Graph, Node, TupleType, apply, interpret
 from retrograd.memory_limit import check_result
 from retrograd.ops.assume import check_assumed
 from retrograd.ops.control.body import MEANING
@@ -37,31 +37,26 @@ class ReferenceProgram:
         sizes = bind(graph.inputs, arrays)
         if sizes:
             check_assumed(graph.nodes, sizes)
-        values: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))
-        last_use = {x: i for i, node in enumerate(graph.body) for x in node.inputs}
-        keep = set(graph.outputs)
-        if observer is not None:
-            for x, array in values.items():
-                observer(x, array, ())
-        for i, node in enumerate(graph.body):
-            given = [values[x] for x in node.inputs]
+
+        def value(node: Node, given: Sequence[Any]) -> Any:
             if observer is not None and self._into_loops:
-                values[node] = observed(node, given, sizes, observer)
-            else:
-                values[node] = value_of(node, given, sizes)
-                if observer is not None:
-                    observer(node, values[node], given)
-            for x in node.inputs:
-                if last_use[x] == i and x not in keep:
-                    values.pop(x, None)
-        return [np.array(values[y], order="C") for y in graph.outputs]
+                return observed(node, given, sizes, observer)
+            found = value_of(node, given, sizes)
+            if observer is not None:
+                observer(node, found, given)
+            return found
+
+        if observer is not None:
+            for x, array in zip(graph.inputs, arrays, strict=True):
+                observer(x, array, ())
+        return [np.array(y, order="C") for y in interpret(graph, arrays, value)]
 
 
 def value_of(node: Node, given: Sequence[Any], sizes: Mapping[str, int]) -> Any:
     """The value of a node, of one of several results a list."""
     check_result(node, sizes)
     try:
-        result = node.prim.bind(sizes).reference(*given)
+        result = apply(node, given, sizes)
     except NonFiniteError:
         raise  # of an observer, of an operation in the body of a loop
     except RetrogradError as error:

@@ -9,12 +9,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 
+from retrograd.ir import entering
+from retrograd.ops import elementwise as el
+from retrograd.ops.elementwise import Elementwise
 from retrograd.scalar.machine.formulas import FormulaStep, OpcodeFormula, place
 
-CALLED = {"exp": 1, "log": 1, "sin": 1, "cos": 1, "cosh": 1, "tanh": 1, "pow": 2}
-_PLAIN = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_COMPARE = {"eq": "oeq", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
-_INTRINSIC = {"abs": "fabs", "sqrt": "sqrt", "max": "maximum", "min": "minimum"}
+StepText = Callable[..., str]
+
+# What writes a step, by the name of its op.
+STEPS: dict[str, StepText] = {}
+writes = entering(STEPS)
+CALLED: dict[str, int] = {}  # functions of the C library, and how many operands they take
 
 
 def symbols() -> list[str]:
@@ -57,44 +62,60 @@ class Text:
         """The registers of a formula's results, from those of what is given."""
         known: dict[int, str] = {place(name): register for name, register in given.items()}
         for i, step in enumerate(formula.steps):
-            known[i] = self._step(step, [known[k] for k in step.args], formula)
+            known[i] = self._step(step, [known[k] for k in step.args])
         return [None if r is None else known[r] for r in formula.results]
 
-    def _step(self, step: FormulaStep, x: Sequence[str], formula: OpcodeFormula) -> str:
-        if step.op == "constant":
+    def _step(self, step: FormulaStep, x: Sequence[str]) -> str:
+        if step.prim is None:
             return literal(step.value)
-        if step.op in _PLAIN:
-            return self.new(f"{_PLAIN[step.op]} double {x[0]}, {x[1]}")
-        if step.op in _COMPARE:
-            return self.new(f"fcmp {_COMPARE[step.op]} double {x[0]}, {x[1]}")
-        if step.op in CALLED:
-            return self.new(f"call double @rg_{step.op}({', '.join([f'double {r}' for r in x])})")
-        if step.op in _INTRINSIC:
-            arguments = ", ".join([f"double {r}" for r in x])
-            return self.new(f"call double @llvm.{_INTRINSIC[step.op]}.f64({arguments})")
-        if step.op in ("bitwise_and", "bitwise_or"):
-            return self.new(f"{step.op.removeprefix('bitwise_')} i1 {x[0]}, {x[1]}")
-        if step.op == "select":
-            return self.choose(x[0], x[1], x[2])
-        return COMPOSED[step.op](self, *x)
+        return STEPS[step.prim.name](self, *x)
 
     def choose(self, condition: str, yes: str, no: str) -> str:
         return self.new(f"select i1 {condition}, double {yes}, double {no}")
 
 
+def _instruction(name: str) -> StepText:
+    return lambda t, a, b: t.new(f"{name} double {a}, {b}")
+
+
+def _compare(name: str) -> StepText:
+    return lambda t, a, b: t.new(f"fcmp {name} double {a}, {b}")
+
+
+def _logic(name: str) -> StepText:
+    return lambda t, a, b: t.new(f"{name} i1 {a}, {b}")
+
+
+def _function(symbol: str) -> StepText:
+    def emit(t: Text, *x: str) -> str:
+        return t.new(f"call double @{symbol}({', '.join([f'double {r}' for r in x])})")
+
+    return emit
+
+
+def _in_library(op: Elementwise) -> None:
+    """The op is the function of the C library that has its name."""
+    CALLED[op.name] = len(op.derivatives)
+    writes(op)(_function(f"rg_{op.name}"))
+
+
+@writes(el.neg)
 def _negated(t: Text, x: str) -> str:
     return t.new(f"fneg double {x}")
 
 
+@writes(el.sign)
 def _sign(t: Text, x: str) -> str:
     below = t.choose(t.new(f"fcmp olt double {x}, 0.0"), literal(-1.0), x)
     return t.choose(t.new(f"fcmp ogt double {x}, 0.0"), literal(1.0), below)
 
 
+@writes(el.relu)
 def _relu(t: Text, x: str) -> str:
     return t.choose(t.new(f"fcmp ole double {x}, 0.0"), literal(0.0), x)
 
 
+@writes(el.sigmoid)
 def _sigmoid(t: Text, x: str) -> str:
     size = t.new(f"call double @llvm.fabs.f64(double {x})")
     e = t.new(f"call double @rg_exp(double {_negated(t, size)})")
@@ -102,6 +123,7 @@ def _sigmoid(t: Text, x: str) -> str:
     return t.new(f"fdiv double {top}, {t.new(f'fadd double {e}, {literal(1.0)}')}")
 
 
+@writes(el.sech2)
 def _sech2(t: Text, x: str) -> str:
     y = t.new(f"call double @rg_cosh(double {x})")
     return t.new(f"fdiv double {t.new(f'fdiv double {literal(1.0)}, {y}')}, {y}")
@@ -115,12 +137,23 @@ def _absorbing(operation: str) -> Callable[[Text, str, str], str]:
     return emit
 
 
-COMPOSED: dict[str, Callable[..., str]] = {
-    "neg": _negated,
-    "sign": _sign,
-    "relu": _relu,
-    "sigmoid": _sigmoid,
-    "sech2": _sech2,
-    "zmul": _absorbing("fmul"),
-    "zdiv": _absorbing("fdiv"),
-}
+for _op in (el.exp, el.log, el.sin, el.cos, el.cosh, el.tanh, el.pow):
+    _in_library(_op)
+writes(el.add)(_instruction("fadd"))
+writes(el.sub)(_instruction("fsub"))
+writes(el.mul)(_instruction("fmul"))
+writes(el.div)(_instruction("fdiv"))
+writes(el.zmul)(_absorbing("fmul"))
+writes(el.zdiv)(_absorbing("fdiv"))
+writes(el.eq)(_compare("oeq"))
+writes(el.lt)(_compare("olt"))
+writes(el.le)(_compare("ole"))
+writes(el.gt)(_compare("ogt"))
+writes(el.ge)(_compare("oge"))
+writes(el.abs)(_function("llvm.fabs.f64"))
+writes(el.sqrt)(_function("llvm.sqrt.f64"))
+writes(el.max)(_function("llvm.maximum.f64"))
+writes(el.min)(_function("llvm.minimum.f64"))
+writes(el.bitwise_and)(_logic("and"))
+writes(el.bitwise_or)(_logic("or"))
+writes(el.select)(Text.choose)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from retrograd.ir import Node, TensorType, bool_, float64
-from retrograd.ops.leaf import input_node
+from retrograd.ops.elementwise import Elementwise
+from retrograd.ops.leaf import Constant, input_node
 from retrograd.scalar.machine.opcodes import OPCODES, Opcode
 
 GIVEN = ("g", "y", "a", "b")
@@ -21,9 +21,9 @@ GIVEN = ("g", "y", "a", "b")
 @dataclass(frozen=True)
 class FormulaStep:
     """One operation on earlier steps. Arguments are numbers of steps; -1 to -4 stand for `b`, `a`,
-    `y` and `g`. A constant has its value and no arguments."""
+    `y` and `g`. A constant, of no operation, has its value and no arguments."""
 
-    op: str
+    prim: Elementwise | None
     args: tuple[int, ...] = ()
     value: float = 0.0
     boolean: bool = False
@@ -87,11 +87,11 @@ def _in_order(ends: list[Node]) -> list[Node]:
 
 
 def _step(node: Node, places: dict[Node, int]) -> FormulaStep:
-    if node.op == "constant":
-        prim: Any = node.prim
-        return FormulaStep("constant", (), float(prim.value))
+    if isinstance(node.prim, Constant):
+        return FormulaStep(None, (), float(node.prim.value))
+    assert isinstance(node.prim, Elementwise)
     return FormulaStep(
-        node.op, tuple([places[x] for x in node.inputs]), boolean=node.dtype is bool_
+        node.prim, tuple([places[x] for x in node.inputs]), boolean=node.dtype is bool_
     )
 
 

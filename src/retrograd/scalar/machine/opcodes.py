@@ -55,6 +55,8 @@ def _listed() -> list[Opcode]:
 
 OPCODES: tuple[Opcode, ...] = tuple(_listed())
 BY_NAME: dict[str, Opcode] = {o.name: o for o in OPCODES}
+# Those that are methods of a `Value`, in the order in which `value.c` has them.
+METHODS = tuple([o for o in OPCODES if o.prim not in (el.max, el.min)])
 NAMES: dict[int, str] = {o.code: "pow" if o.name == "powc" else o.name for o in OPCODES}
 
 # Rows that only the trace of a function has: a number given with each call, the gradient a leaf has

@@ -6,11 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from retrograd.ir import entering
+from retrograd.ops import elementwise as el
 from retrograd.scalar.machine.formulas import GIVEN, OpcodeFormula, backward, forward
 from retrograd.scalar.machine.opcodes import CUSTOM, OPCODES, UNWRITTEN
 from retrograd.scalar.machine.tape_memory import TapeMemory
 
 Numbers = list[Any]
+
+# What computes a step, by the name of its op.
+_STEPS: dict[str, Callable[..., Any]] = {}
+_computes = entering(_STEPS)
 _FORWARD = {o.code: (o.arity, forward(o)) for o in OPCODES}
 _BACKWARD = {o.code: (o.arity, backward(o)) for o in OPCODES}
 
@@ -77,11 +83,11 @@ def _evaluate(formula: OpcodeFormula, given: Sequence[float]) -> Numbers:
     """The results of a formula; `given` in the order of `GIVEN`."""
     known: Numbers = []
     for step in formula.steps:
-        if step.op == "constant":
+        if step.prim is None:
             known.append(step.value)
         else:
             args = [known[k] if k >= 0 else given[k + len(GIVEN)] for k in step.args]
-            known.append(_STEPS[step.op](*args))
+            known.append(_STEPS[step.prim.name](*args))
     found = formula.results
     return [None if r is None else known[r] if r >= 0 else given[r + len(GIVEN)] for r in found]
 
@@ -137,35 +143,33 @@ def _nan_or(f: Callable[[float, float], float], a: float, b: float) -> float:
     return f(a, b)
 
 
-_STEPS: dict[str, Callable[..., Any]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": _divided,
-    "neg": lambda x: -x,
-    "abs": abs,
-    "sign": lambda x: 1.0 if x > 0 else -1.0 if x < 0 else x,
-    "relu": lambda x: 0.0 if x <= 0 else x,
-    "sqrt": _ieee(math.sqrt, lambda x: math.nan),
-    "exp": _ieee(math.exp, lambda x: math.inf),
-    "log": _ieee(math.log, lambda x: -math.inf if x == 0 else math.nan),
-    "sin": _ieee(math.sin, lambda x: math.nan),
-    "cos": _ieee(math.cos, lambda x: math.nan),
-    "cosh": _cosh,
-    "tanh": math.tanh,
-    "pow": _ieee(math.pow, _power_at_fault),
-    "sigmoid": _sigmoid,
-    "sech2": _sech2,
-    "max": lambda a, b: _nan_or(max, a, b),
-    "min": lambda a, b: _nan_or(min, a, b),
-    "zmul": lambda g, x: g if g == 0 else g * x,
-    "zdiv": lambda g, x: g if g == 0 else _divided(g, x),
-    "eq": lambda a, b: a == b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "bitwise_and": lambda a, b: a and b,
-    "bitwise_or": lambda a, b: a or b,
-    "select": lambda c, a, b: a if c else b,
-}
+_computes(el.add)(lambda a, b: a + b)
+_computes(el.sub)(lambda a, b: a - b)
+_computes(el.mul)(lambda a, b: a * b)
+_computes(el.div)(_divided)
+_computes(el.neg)(lambda x: -x)
+_computes(el.abs)(abs)
+_computes(el.sign)(lambda x: 1.0 if x > 0 else -1.0 if x < 0 else x)
+_computes(el.relu)(lambda x: 0.0 if x <= 0 else x)
+_computes(el.sqrt)(_ieee(math.sqrt, lambda x: math.nan))
+_computes(el.exp)(_ieee(math.exp, lambda x: math.inf))
+_computes(el.log)(_ieee(math.log, lambda x: -math.inf if x == 0 else math.nan))
+_computes(el.sin)(_ieee(math.sin, lambda x: math.nan))
+_computes(el.cos)(_ieee(math.cos, lambda x: math.nan))
+_computes(el.cosh)(_cosh)
+_computes(el.tanh)(math.tanh)
+_computes(el.pow)(_ieee(math.pow, _power_at_fault))
+_computes(el.sigmoid)(_sigmoid)
+_computes(el.sech2)(_sech2)
+_computes(el.max)(lambda a, b: _nan_or(max, a, b))
+_computes(el.min)(lambda a, b: _nan_or(min, a, b))
+_computes(el.zmul)(lambda g, x: g if g == 0 else g * x)
+_computes(el.zdiv)(lambda g, x: g if g == 0 else _divided(g, x))
+_computes(el.eq)(lambda a, b: a == b)
+_computes(el.lt)(lambda a, b: a < b)
+_computes(el.le)(lambda a, b: a <= b)
+_computes(el.gt)(lambda a, b: a > b)
+_computes(el.ge)(lambda a, b: a >= b)
+_computes(el.bitwise_and)(lambda a, b: a and b)
+_computes(el.bitwise_or)(lambda a, b: a or b)
+_computes(el.select)(lambda c, a, b: a if c else b)

@@ -16,8 +16,8 @@ from retrograd.shared import IMPORTING, lock
 PROTOTYPE = ctypes.PYFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
 )
-WORDS, ONE, MODES = vector_machine_text.WORDS, vector_machine_text.ONE, vector_machine_text.MODES
-WIDE = tuple(vector_machine_text.WIDE)
+WORDS, MODES = vector_machine_text.WORDS, vector_machine_text.MODES
+WIDE, ONE = tuple(vector_machine_text.WIDE), tuple(vector_machine_text.ONE)
 
 
 @functools.cache

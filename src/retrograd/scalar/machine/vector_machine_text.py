@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from retrograd.ops import elementwise as el
 from retrograd.scalar.machine.arithmetic import Text, declarations, literal
 from retrograd.scalar.machine.formulas import backward, forward
 from retrograd.scalar.machine.opcodes import COMPARE, OPCODES, STOP
@@ -19,9 +20,14 @@ from retrograd.scalar.machine.opcodes import COMPARE, OPCODES, STOP
 WORDS = ("kind", "n", "out", "a", "b", "init", "size", "more")
 LANES = 8
 VECTOR = f"<{LANES} x double>"
-# What goes side by side: for each operand whether it is a row of places or one place for all.
-WIDE = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-ONE = ("neg", "sqrt", "stop")  # the same for one operand
+# What goes side by side, and its instruction. Modes say of each operand whether it is a row of
+# places or one place for all.
+WIDE = {
+    el.add.name: "fadd",
+    el.sub.name: "fsub",
+    el.mul.name: "fmul",
+    el.div.name: "fdiv",
+}
 MODES = ("cc", "cb", "bc")
 
 Body = Callable[[Text], None]
@@ -79,8 +85,8 @@ def _kernels() -> dict[str, Body]:
     for name in WIDE:
         for mode in MODES:
             found[f"{name}.{mode}"] = _wide(name, mode)
-    for name in ONE:
-        found[f"{name}.c"] = _wide_one(name)
+    for name, write in ONE.items():
+        found[f"{name}.c"] = _wide_one(write)
     found["dot"], found["dot.back"] = _dot, _dot_back
     found["dot.c"], found["dot.c.back"] = _dot_wide, _dot_wide_back
     found["clear"], found["seed"] = _clear, _seed
@@ -241,22 +247,33 @@ def _wide(name: str, mode: str) -> Body:
     return body
 
 
-def _wide_one(name: str) -> Body:
+def _wide_one(write: Callable[[Text, str, int, str], str]) -> Body:
+    """The same for one operand, by what writes it for so many lanes, in registers of a type."""
+
     def body(t: Text) -> None:
         before = "begin"
         for lanes, kind in ((LANES, VECTOR), (1, "double")):
             loop = _Loop(t, f"k{lanes}", before, "0" if lanes > 1 else f"%k{LANES}", "%n", lanes)
-            y = _get(t, "%values", t.new(f"add i64 %a, {loop.k}"), kind)
-            if name == "neg":
-                y = t.new(f"fneg {kind} {y}")
-            elif name == "sqrt":
-                suffix = f"v{LANES}f64" if lanes > 1 else "f64"
-                y = t.new(f"call {kind} @llvm.sqrt.{suffix}({kind} {y})")
+            x = _get(t, "%values", t.new(f"add i64 %a, {loop.k}"), kind)
+            y = write(t, x, lanes, kind)
             _put(t, "%values", t.new(f"add i64 %out, {loop.k}"), y, kind)
             loop.close()
             before = f"k{lanes}.done"
 
     return body
+
+
+def _negated(t: Text, x: str, lanes: int, kind: str) -> str:
+    return t.new(f"fneg {kind} {x}")
+
+
+def _root(t: Text, x: str, lanes: int, kind: str) -> str:
+    suffix = f"v{LANES}f64" if lanes > 1 else "f64"
+    return t.new(f"call {kind} @llvm.sqrt.{suffix}({kind} {x})")
+
+
+def _same(t: Text, x: str, lanes: int, kind: str) -> str:
+    return x
 
 
 def _spread(t: Text, x: str, lanes: int) -> str:
@@ -381,5 +398,7 @@ def _pointer(t: Text, index: str) -> str:
     """The address that stands in the list `b`."""
     return t.new(f"inttoptr i64 {_get(t, '%b.list', index, 'i64')} to ptr")
 
+
+ONE = {el.neg.name: _negated, el.sqrt.name: _root, "stop": _same}  # the same for one operand
 
 __all__ = ["MODES", "STOP", "WORDS", "batch_text", "kinds"]

@@ -171,7 +171,7 @@ def sized(node: Node, operands: Found, values: KnownValues) -> Any:
         several = op.dim in x.type.dim_names or op.dim in x.prim.dim_names
         here = x.prim.bind({op.dim: 1})(*[one[i] for i in x.inputs])
         one[x] = here
-        if several and x.op != "full":
+        if several:
             known[here] = None  # of one step; there are others
         if several and isinstance(here.prim, Scan):
             given = [found[i] for i in here.inputs]

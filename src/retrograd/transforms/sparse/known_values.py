@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, Trait, TupleType, reachable
+from retrograd.ir import Node, Trait, TupleType, apply, reachable
 from retrograd.ops.elementwise import Cast, Elementwise, Select
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.matmul import DotGeneral
@@ -40,7 +40,7 @@ class KnownValues:
                 continue
             arrays = [found[x] for x in node.inputs]
             missing = Trait.INPUT in node.prim.traits or any(a is None for a in arrays)
-            found[node] = None if missing else np.asarray(node.prim.reference(*arrays))
+            found[node] = None if missing else np.asarray(apply(node, arrays))
         return found[wanted]
 
     def support(self, wanted: Node) -> Array | None:
@@ -92,7 +92,7 @@ class KnownValues:
             if array is None:
                 return None
             arrays.append(array)
-        return np.asarray(node.prim.reference(*arrays) != 0)
+        return np.asarray(apply(node, arrays) != 0)
 
 
 def _count(x: Node, support: Array | None) -> Array:
@@ -110,5 +110,5 @@ def _elementwise(node: Node, parts: Sequence[Array | None]) -> Array | None:
         return None
     zeros = [np.zeros((), x.dtype.dtype) for x in node.inputs]
     with np.errstate(all="ignore"):
-        value = np.asarray(node.prim.reference(*zeros))
+        value = np.asarray(apply(node, zeros))
     return None if value != 0 or np.isnan(value) else np.asarray(np.logical_or.reduce(known))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, Trait, TupleType, reachable
+from retrograd.ir import Node, Trait, TupleType, apply, reachable
 from retrograd.ops.conv import Conv, framed
 from retrograd.ops.elementwise import Cast, Elementwise, Select
 from retrograd.ops.identity import Item, StopGradient
@@ -21,7 +21,6 @@ from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import LogSumExp, Reduction
 from retrograd.ops.scan import AxisScan
-from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
 from retrograd.ops.sort import Sort
 from retrograd.ops.windows import Windows, windows_of
 from retrograd.runtime.backend import Array
@@ -69,7 +68,8 @@ def _rule(node: Node) -> Rule:
     for kind in type(node.prim).__mro__:
         if kind in RULES:
             return RULES[kind]
-    return passed_on if Trait.IDENTITY in node.prim.traits else everything
+    traits = node.prim.traits
+    return passed_on if Trait.IDENTITY in traits else moved if Trait.VIEW in traits else everything
 
 
 def union(present: Sequence[Pattern]) -> Pattern:
@@ -99,7 +99,7 @@ def everything(node: Node, operands: Sequence[Pattern | None], values: KnownValu
 def elementwise(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each element depends on the same element of the operands; not where it is multiplied by what
     is zero there."""
-    if node.op not in ("mul", "zmul"):
+    if Trait.PRODUCT not in node.prim.traits:
         return union([p for p in operands if p is not None])
     parts = []
     for p, other in zip(operands, reversed(node.inputs), strict=True):
@@ -132,7 +132,7 @@ def select(node: Node, operands: Sequence[Pattern | None], values: KnownValues) 
     )
 
 
-@spreads(Expand, Reshape, Permute, Slice, Flip, Pad, Concat, Windows)
+@spreads(Windows)
 def moved(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Rows of the operands in another order, found by moving their numbers. The same operation on
     an array of numbers says which row each element comes from."""
@@ -151,7 +151,7 @@ def moved(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -
         numbers.append(np.arange(start, start + count).reshape(shape_of(x)))
         rows.append(sparse.csr_array((count, columns), dtype=bool) if p is None else p)
         start += count
-    source = node.prim.reference(*numbers).reshape(-1)
+    source = apply(node, numbers).reshape(-1)
     return sparse.csr_array(sparse.vstack(rows, format="csr"))[source]
 
 

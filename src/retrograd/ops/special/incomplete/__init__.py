@@ -16,17 +16,7 @@ Only where a small `a` makes the decay slow (or `x < 0.1`), `a` is raised by 16 
 a sum of positive terms. `I_x(a, b)` is treated alike, on the scale of `log(t / (1 - t))`.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from retrograd.ops.special.incomplete import beta, gamma, von_mises
-from retrograd.ops.special.incomplete.quadrature import IncompleteMath
+from retrograd.ops.special.incomplete.quadrature import FUNCTIONS, IncompleteMath
 
-__all__ = ["FUNCTIONS", "IncompleteMath"]
-
-# By the names of the ops: `_dx` is the derivative in `x`, `_daa` the second in `a`.
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **gamma.FUNCTIONS,
-    **beta.FUNCTIONS,
-    **von_mises.FUNCTIONS,
-}
+__all__ = ["FUNCTIONS", "IncompleteMath", "beta", "gamma", "von_mises"]

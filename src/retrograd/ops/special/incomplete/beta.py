@@ -13,6 +13,7 @@ from retrograd.ops.special.incomplete.quadrature import (
     IncompleteMath,
     chosen,
     equal,
+    formula_of,
     integrals,
     least,
     log_ratio,
@@ -181,6 +182,7 @@ def _beta_arguments(m: IncompleteMath, a: Any, b: Any, x: Any) -> tuple[Any, Any
     return good, m.choose(good, a, one), m.choose(good, b, one), m.choose(good, x, one * 0.5)
 
 
+@formula_of("betainc")
 def betainc(m: IncompleteMath, a: Any, b: Any, x: Any) -> Any:
     good, p, q, v = _beta_arguments(m, a, b, x)
     right, tail = beta_tails(m, p, q, v, "")
@@ -195,6 +197,7 @@ def betainc(m: IncompleteMath, a: Any, b: Any, x: Any) -> Any:
     )  # fmt: skip
 
 
+@formula_of("betainc_dx")
 def betainc_dx(m: IncompleteMath, a: Any, b: Any, x: Any) -> Any:
     good, p, q, v = _beta_arguments(m, a, b, x)
     y = beta_density(m, p, q, v, 1.0 - v) / v / (1.0 - v)
@@ -225,8 +228,5 @@ def _beta_derivative(order: str) -> Callable[..., Any]:
     return derivative
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "betainc": betainc,
-    "betainc_dx": betainc_dx,
-    **{f"betainc_d{order}": _beta_derivative(order) for order in ("a", "b", "aa", "ab", "bb")},
-}
+for _order in ("a", "b", "aa", "ab", "bb"):
+    formula_of(f"betainc_d{_order}")(_beta_derivative(_order))

@@ -13,6 +13,7 @@ from retrograd.ops.special.incomplete.quadrature import (
     IncompleteMath,
     chosen,
     equal,
+    formula_of,
     integrals,
     least,
     log_ratio,
@@ -128,6 +129,7 @@ def _gamma_edges(a: Any, x: Any, below: float, above: float) -> tuple[tuple[Any,
     )
 
 
+@formula_of("gammainc")
 def gammainc(m: IncompleteMath, a: Any, x: Any) -> Any:
     good, u, v = _gamma_arguments(m, a, x)
     right, tail = gamma_tails(m, u, v, 0)
@@ -135,6 +137,7 @@ def gammainc(m: IncompleteMath, a: Any, x: Any) -> Any:
     return chosen(m, good, m.choose(right, 1.0 - tail, tail), *_gamma_edges(a, x, 0.0, 1.0))
 
 
+@formula_of("gammaincc")
 def gammaincc(m: IncompleteMath, a: Any, x: Any) -> Any:
     good, u, v = _gamma_arguments(m, a, x)
     right, tail = gamma_tails(m, u, v, 0)
@@ -145,6 +148,7 @@ def gammaincc(m: IncompleteMath, a: Any, x: Any) -> Any:
     return chosen(m, good, y, *_gamma_edges(a, x, 1.0, 0.0))
 
 
+@formula_of("gammainc_dx")
 def gammainc_dx(m: IncompleteMath, a: Any, x: Any) -> Any:
     good, u, v = _gamma_arguments(m, a, x)
     zero = equal(x, 0.0)
@@ -165,10 +169,5 @@ def _gamma_derivative(order: int) -> Callable[..., Any]:
     return derivative
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "gammainc": gammainc,
-    "gammaincc": gammaincc,
-    "gammainc_dx": gammainc_dx,
-    "gammainc_da": _gamma_derivative(1),
-    "gammainc_daa": _gamma_derivative(2),
-}
+formula_of("gammainc_da")(_gamma_derivative(1))
+formula_of("gammainc_daa")(_gamma_derivative(2))

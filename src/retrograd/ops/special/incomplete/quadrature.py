@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,21 @@ CLOSE = 0.1  # so near to the end, in units of the density's scale there, it is 
 
 
 Point = Callable[[Any], tuple[Any, ...]]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+# By the names of the ops: `_dx` is the derivative in `x`, `_daa` the second in `a`.
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+
+def formula_of(op: str) -> Callable[[F], F]:
+    """A decorator that enters the formula of the op of this name, which is made of it."""
+
+    def enter(f: F) -> F:
+        FUNCTIONS[op] = f
+        return f
+
+    return enter
 
 
 class IncompleteMath(Protocol):

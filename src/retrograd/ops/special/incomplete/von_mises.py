@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from retrograd.ops.special.incomplete.quadrature import IncompleteMath, chosen, integrals, least
+from retrograd.ops.special.incomplete.quadrature import (
+    IncompleteMath,
+    chosen,
+    formula_of,
+    integrals,
+    least,
+)
 
 
+@formula_of("von_mises_slope")
 def von_mises_slope(m: IncompleteMath, k: Any, x: Any) -> Any:
     """`-(dF / dk) / (dF / dx)` of the distribution function F of the density
     `exp(k cos x) / (2 pi I_0(k))` on `[-pi, pi]`: what keeps `F(x; k)` as k changes. It is
@@ -32,6 +39,3 @@ def von_mises_slope(m: IncompleteMath, k: Any, x: Any) -> Any:
 
     (y,) = integrals(m, width, point, 1)
     return chosen(m, good, m.choose(x < 0.0, -y, y))
-
-
-FUNCTIONS = {"von_mises_slope": von_mises_slope}
