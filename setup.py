@@ -5,6 +5,7 @@ Without a C compiler, or where the stable ABI does not exist (Python without the
 package installs as pure Python. Everything else is in `pyproject.toml`.
 """
 
+import runpy
 import sys
 import sysconfig
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy
 from setuptools import Extension, setup
 
 FOLDER = Path("src/retrograd/accelerate")
+STAMP = runpy.run_path(str(FOLDER / "stamp.py"))["stamp_of_sources"](FOLDER)
 STABLE = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 setup(
@@ -20,9 +22,14 @@ setup(
         Extension(
             f"retrograd.accelerate._{source.stem}",
             [source.as_posix()],
-            define_macros=[("Py_LIMITED_API", "0x030B0000")],
+            define_macros=[
+                ("Py_LIMITED_API", "0x030B0000"),
+                ("RETROGRAD_STAMP", f'"{STAMP}"'),
+            ],
             include_dirs=[numpy.get_include()],
-            depends=[header.as_posix() for header in sorted(FOLDER.glob("*.h"))],
+            depends=[
+                path.as_posix() for path in (*sorted(FOLDER.glob("*.[ch]")), FOLDER / "stamp.py")
+            ],
             py_limited_api=True,
             optional=True,
         )

@@ -197,9 +197,9 @@ def transform(x: np.ndarray, w: np.ndarray, expected: np.ndarray) -> None:
 
 def record(x: rg.Tensor, w: rg.Tensor) -> rg.Tensor:
     result = loss(x, w)
-    buffer = trace_buffer.CURRENT.page
-    recorded = buffer.site.forms  # the nodes of this trace site
-    slots = [node for node, form in recorded.items() if form.slot >= 0]
+    buffer = trace_buffer.CURRENT.buffer
+    recorded = buffer.site.trace_nodes  # the nodes of this trace site
+    slots = [node for node, trace_node in recorded.items() if trace_node.slot >= 0]
     print(f"{len(buffer.arrays)} arrays in slots, {len(recorded) - len(slots)} operations known:")
     print("  " + ", ".join(node.op for node in recorded if node not in slots))
     return result

@@ -18,7 +18,7 @@ FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
 # Packages and single modules, each of which may import itself and what stands above it in the list.
 # The modules of a package without those of the packages within it: these have lines of their own.
 LEVELS = [
-    "errors", "files", "shared", "context_setting", "gc_paused", "pytree", "accelerate",
+    "errors", "files", "shared", "tuning", "context_setting", "gc_paused", "pytree", "accelerate",
     "ir", "memory_limit",
     "ops.numerics", "ops", "ops.special.incomplete", "ops.special", "ops.random",
     "ops.random.sampling", "ops.linalg", "autodiff", "ops.control",
@@ -38,9 +38,7 @@ LEVELS = [
     "train.gpt", "train.graph", "cli", "__main__",
 ]  # fmt: skip
 # Modules that import each other, in types at least; the same holds.
-CIRCLES: list[set[str]] = [
-    {"runtime.executable", "runtime.fast_call"},
-]  # fmt: skip
+CIRCLES: list[set[str]] = []
 MOST = 20  # files of Python in a folder, `__init__.py` included
 # Beside the sources: a peer is measured in a process that has not imported retrograd.
 BENCH_FILES = sorted((SOURCE.parents[1] / "benchmarks").rglob("*.py"))

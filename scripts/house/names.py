@@ -16,6 +16,10 @@ CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 LLVM_FUNCTION = re.compile(
     r"^define\b[^\n]*@[^{]*\{.*?^ *(ret|br|unreachable|musttail)\b.*?^\}+", re.M | re.S
 )
+# Formulas, and what has to agree with C, with libraries or with files: these numbers decide
+# nothing.
+FORMULAS = ("codegen/math/", "ops/numerics/", "ops/random/", "ops/special/")
+LAYOUTS = ("codegen/launch_layout.py", "runtime/native/")
 PACKAGE_OF_WORDS = "nn/"  # may name its classes like anything else: they are PyTorch's
 
 
@@ -50,9 +54,12 @@ def meanings(tree: Tree) -> list[str]:
 
 
 def tuning_numbers(tree: Tree) -> list[str]:
+    """Numbers as constants of modules, but for folders of mathematical formulas and of layouts that
+    are shared with C (`FORMULAS`, `LAYOUTS`)."""
     return [
         f"{file.path}:{statement.lineno} {name}"
         for file in tree.files
+        if not file.path.startswith((*FORMULAS, *LAYOUTS))
         for statement in file.tree.body
         for name, value in assigned(statement)
         if CONSTANT.fullmatch(name) and is_number(value)

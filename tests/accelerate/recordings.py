@@ -139,8 +139,8 @@ def chains() -> Iterator[str]:
         before = None
         for k in range(n):
             y = (y * 1.001, y + 0.01, rg.tanh(y))[k % period] if period > 1 else y * 1.0001
-            if y._page is not before:
-                before = y._page
+            if y._buffer is not before:
+                before = y._buffer
                 cuts.append(k)
         y.backward()
         assert x.grad is not None
@@ -150,9 +150,11 @@ def chains() -> Iterator[str]:
 def report() -> str:
     """All of it, one thing to a line."""
     trace_cache.SITES.clear()
-    trace_buffer.CURRENT.page.close()
+    trace_buffer.CURRENT.buffer.close()
     lines = [*programs(), *operations(), *loops(), *chains()]
     for (_, name, line, _), p in trace_cache.SITES.items():
         if name in ("loops", "chains"):  # started by operators: the offset is always the same
-            lines.append(f"{name} {line}: {len(p.forms)} forms, {len(p.plans)}, {len(p.calls)}")
+            lines.append(
+                f"{name} {line}: {len(p.trace_nodes)} trace nodes, {len(p.plans)}, {len(p.calls)}"
+            )
     return "\n".join(lines)

@@ -54,7 +54,7 @@ def test_every_source_has_its_name():
 
 
 @needs_both
-def test_both_recorders_give_the_same_bits_errors_forms_and_programs():
+def test_both_recorders_give_the_same_bits_errors_trace_nodes_and_programs():
     """Random programs, loops, long chains, failures: what was computed, and how."""
     here = recordings.report()
     there = python(
@@ -309,7 +309,7 @@ def test_tensors_held_by_deep_structures_are_freed_one_by_one():
     """Freeing what is nested deep is put off: such tensors are not held, and not yet freed."""
     x = rg.tensor([0.5, 1.5])
     first = x * 2.5
-    place, found, refs = first._page, [], []
+    place, found, refs = first._buffer, [], []
     nested: Any = None
     for _ in range(400):
         y = x * 2.5
@@ -382,10 +382,10 @@ def test_nothing_leaks():
 
 
 @needs_both
-def test_a_page_does_not_keep_handles():
+def test_a_buffer_does_not_keep_handles():
     x = rg.tensor([0.5, 1.5])
     y = x * 2.5
-    p = y._page
+    p = y._buffer
     for _ in range(10):
         y + 1.5
     assert [h is y for h in p.live_handles()] == [True]
@@ -420,9 +420,9 @@ def test_what_is_not_meant_for_users_fails_by_exceptions():
         base()
     made = object.__new__(rg.Tensor)
     for name, value in itertools.product(
-        ("_form", "_page", "_own"), (None, 1, "a", trace_buffer.NOWHERE)
+        ("_state", "_buffer"), (None, 1, "a", trace_buffer.NOWHERE)
     ):
-        for field in ("_form", "_page", "_own", "_requires_grad"):
+        for field in ("_state", "_buffer", "_requires_grad"):
             setattr(made, field, None)
         setattr(made, name, value)
         for call in (
@@ -433,6 +433,8 @@ def test_what_is_not_meant_for_users_fails_by_exceptions():
             with pytest.raises(Exception):  # noqa: B017, PT011 - any but a crash
                 call()
     with pytest.raises(RuntimeError, match="already"):
-        compiled.install(rg.Tensor, trace_buffer.TraceBuffer, object, type, None, bool, {}, {})
+        compiled.install(
+            rg.Tensor, trace_buffer.TraceBuffer, object, type, type, None, bool, {}, {}
+        )
     with pytest.raises(TypeError):
         compiled.TraceBufferBase().add(1)

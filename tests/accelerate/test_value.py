@@ -11,12 +11,12 @@ if "compiled" not in RECORDERS:
     pytest.skip("the compiled recorder was not built here", allow_module_level=True)
 
 Value = RECORDERS["compiled"]
-Page = Value._new_page
+Tape = Value._new_tape
 
 
-def pages():
+def tapes():
     gc.collect()
-    return sum(type(x) is Page for x in gc.get_objects())
+    return sum(type(x) is Tape for x in gc.get_objects())
 
 
 def record():
@@ -66,10 +66,10 @@ def of_a_class_of_ones_own():
 @pytest.mark.sample(2)
 def test_everything_is_collected(f):
     f()
-    before, references = pages(), sys.getrefcount(Value)
+    before, references = tapes(), sys.getrefcount(Value)
     for _ in range(5):
         f()
-    assert pages() <= before
+    assert tapes() <= before
     assert abs(sys.getrefcount(Value) - references) <= 2
 
 
@@ -105,11 +105,11 @@ def test_wrong_use_is_an_error_and_no_crash(use):
 )  # fmt: skip
 def test_a_row_that_is_not_there(use):
     with pytest.raises(IndexError, match="no row"):
-        use(Page())
+        use(Tape())
 
 
 def test_a_leaf_is_one_of_this_recorder():
     with pytest.raises(TypeError, match="same recorder"):
-        Page().attach(RECORDERS["python"](1.0))
+        Tape().attach(RECORDERS["python"](1.0))
     with pytest.raises(TypeError):
         Value(1.0) + RECORDERS["python"](1.0)

@@ -14,7 +14,7 @@ def test_a_kept_error_leaves_nothing_behind():
     with pytest.raises(rg.NonFiniteError) as kept, rg.debug():
         rg.log(rg.tensor([1.0, 0.0]))
     x = rg.tensor([1.0, 2.0], requires_grad=True)
-    assert (x * 2)._form is not None
+    assert (x * 2)._trace_node is not None
     assert kept.value.node is not None
 
 

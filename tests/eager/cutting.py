@@ -30,7 +30,7 @@ def cut_after(n: int) -> Iterator[list[int]]:
         patch.setattr(segments, "LONGEST", n)
         patch.setattr(segments, "split", watched)
         SITES.clear()
-        trace_buffer.CURRENT.page.close()
+        trace_buffer.CURRENT.buffer.close()
         yield found
     SITES.clear()
 

@@ -19,6 +19,7 @@ from retrograd import nn, optim
 from retrograd.eager import segments, trace_buffer
 from retrograd.io import load_checkpoint, save_checkpoint
 from retrograd.runtime.executors import tiered
+from retrograd.tuning import TUNING
 
 Setup = tuple[nn.Module, Any, Callable[[rg.random.Generator], rg.Tensor]]
 
@@ -137,7 +138,9 @@ def train(name: str, start: int, stop: int, folder: str, save: list[int], look: 
 def main() -> None:
     how = json.loads(sys.argv[1])
     if how["tier"] != "as it comes":  # at once, or never
-        tiered.RUNS, tiered.PATIENCE = (0, -1) if how["tier"] == "compiled" else (1, 10**12)
+        TUNING.huge_runs, TUNING.interpreted_nodes = (
+            (0, -1) if how["tier"] == "compiled" else (1, 10**12)
+        )
         if how["tier"] == "compiled":
             tiered._cost = lambda node: 10**6
     if how["full"]:  # cut every recording after so many operations

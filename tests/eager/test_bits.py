@@ -122,7 +122,7 @@ def fresh(cost: int | None = None, full: int = 0) -> Iterator[None]:
             patch.setattr(segments, "LONGEST", full)
         SITES.clear()
         PROGRAMS.clear()
-        trace_buffer.CURRENT.page.close()
+        trace_buffer.CURRENT.buffer.close()
         yield
     SITES.clear()
     PROGRAMS.clear()

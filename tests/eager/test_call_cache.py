@@ -14,7 +14,7 @@ from tests.eager.recorded import Z
 
 
 def test_a_function_that_returns_what_it_was_given_may_be_called_again():
-    """What is on a page under the name of an array has no value of its own to compute."""
+    """What is in a buffer under the name of an array has no value of its own to compute."""
     x = rg.tensor([2.0, -3.0])
     for _ in range(3):
         assert (+x).tolist() == rg.positive(x).tolist() == [2, -3]

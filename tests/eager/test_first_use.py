@@ -13,7 +13,8 @@ import retrograd as rg
 from benchmarks.calls import Arrays, calls, compute, differentiate, listed
 from retrograd.runtime import denormals
 from retrograd.runtime.executable import Executable
-from retrograd.runtime.executors import op_kernels, tiered
+from retrograd.runtime.executors import op_kernels
+from retrograd.tuning import TUNING
 
 SIZES = (5, 7)
 NAMES = sorted(calls(Arrays(SIZES[0])))
@@ -32,7 +33,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(Executable, "__init__", noted)
     monkeypatch.setattr(op_kernels, "_PROGRAMS", OrderedDict())
-    monkeypatch.setattr(tiered, "NODE", math.inf)  # the time that passes does not count
+    monkeypatch.setattr(TUNING, "node_s", math.inf)  # the time that passes does not count
     monkeypatch.setattr(denormals, "_used", False)  # another test may have flushed them
     return made
 

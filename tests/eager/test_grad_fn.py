@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.eager.grad_fn import full_history, past_of
+from retrograd.eager.grad_fn import full_history, grad_fn_of
 from retrograd.ir import Graph, Node
 from retrograd.runtime.executors.reference import ReferenceProgram
 from tests.eager.cutting import cut_after
@@ -37,7 +37,7 @@ def test_what_nobody_differentiates_has_no_history() -> None:
         for k in range(10):
             y = y * (1.5 + k)
         y.numpy()
-        assert past_of(y.node) is None
+        assert grad_fn_of(y.node) is None
         assert full_history(y.node) is y.node
 
 

@@ -22,13 +22,16 @@ def test_a_tape_sees_what_came_before_as_an_input():
     assert z.item() == 5
 
 
-class Listener:
+class Watch(listeners.Listener):
     """What a tape is to those that record."""
-
-    sees_all = False
 
     def __init__(self) -> None:
         self.seen: list[Node] = []
+        self.everything = False
+
+    @property
+    def sees_all(self) -> bool:
+        return self.everything
 
     def record(self, node: Node) -> None:
         self.seen.append(node)
@@ -39,38 +42,38 @@ class Listener:
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listeners, "RECORDERS", ())
+    monkeypatch.setattr(listeners, "LISTENERS", ())
 
 
 def test_who_is_shown_a_node(alone: None) -> None:
-    a, b = Listener(), Listener()
+    a, b = Watch(), Watch()
     nodes = [input_node(spec((2,))) for _ in range(4)]
     listeners.shown(nodes[0])
     for x in (a, b, a):
-        listeners.add_recorder(x)  # twice is once
+        listeners.add_listener(x)  # twice is once
     assert listeners.shown(nodes[1]) is nodes[1]
-    listeners.drop_recorder(a)
+    listeners.drop_listener(a)
     listeners.shown(nodes[2])
     assert (a.seen, b.seen) == ([nodes[1]], nodes[1:3])
-    assert listeners.on_tape(nodes[2])
-    assert not listeners.on_tape(nodes[0])
+    assert listeners.is_held(nodes[2])
+    assert not listeners.is_held(nodes[0])
     assert not listeners.sees_all()
-    b.sees_all = True
+    b.everything = True
     assert listeners.sees_all()
 
 
 def test_those_that_are_gone_are_forgotten(alone: None) -> None:
-    a, b = Listener(), Listener()
-    listeners.add_recorder(a)
-    listeners.add_recorder(b)
+    a, b = Watch(), Watch()
+    listeners.add_listener(a)
+    listeners.add_listener(b)
     del a
     gc.collect()
-    assert listeners.alive() == [b]
-    assert len(listeners.RECORDERS) == 1
+    assert listeners.registered() == [b]
+    assert len(listeners.LISTENERS) == 1
 
 
 def test_nobody_sees_what_is_traced(alone: None) -> None:
-    a = Listener()
-    listeners.add_recorder(a)
+    a = Watch()
+    listeners.add_listener(a)
     rg.trace(lambda x: rg.sin(x) * 2.5, spec((3,)))
     assert a.seen == []

@@ -54,7 +54,7 @@ def test_a_training_loop_keeps_nothing(backend, steps):
     # From the middle on: at first, pages that other tests have left behind come back into use.
     assert memory == [] or memory[2] - memory[1] < 4, memory
     tables = (leaf.PENDING, leaf.VALUES, leaf.FREED)
-    assert sum(ref() is not None for ref in trace_buffer.PAGES) < 50
+    assert sum(ref() is not None for ref in trace_buffer.BUFFERS) < 50
     assert max(len(t) for t in tables) < 50
 
 

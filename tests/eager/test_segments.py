@@ -130,18 +130,18 @@ def test_a_chain_that_repeats_is_one_form():
     known = rg.cache_stats()["misses"]
     x.grad = None
     y = chain(3000, x)
-    segment = past_of(y)
+    segment = grad_fn_of(y)
     y.backward()
     same([x.grad.numpy()], [first])  # type: ignore[attr-defined]
     assert rg.cache_stats()["misses"] == known
     assert segment is not None
-    assert len(segment.site.forms) < 3 * trace_buffer.FULL
+    assert len(segment.site.trace_nodes) < 3 * trace_buffer.FULL
 
 
-def past_of(y: rg.Tensor) -> Any:
+def grad_fn_of(y: rg.Tensor) -> Any:
     """The segment before the one in which a tensor is being computed."""
-    found = y._page.arrays[0].prim
-    return found.past and found.past.segment  # type: ignore[attr-defined]
+    found = y._buffer.arrays[0].prim
+    return found.grad_fn and found.grad_fn.segment  # type: ignore[attr-defined]
 
 
 def test_a_long_chain_takes_little_memory():
@@ -361,8 +361,8 @@ class TestRules:
         for _ in range(10):
             y = rg.tanh(y @ w)
         y.sum().numpy()
-        last: Any = grad_fn.past_of(y._own)
-        found: list[Any] = [grad_fn.past_of(x) for x in last.segment.arrays]
+        last: Any = grad_fn.grad_fn_of(y.leaf_or_node)
+        found: list[Any] = [grad_fn.grad_fn_of(x) for x in last.segment.arrays]
         kept = [f.node.op for before in found if before for f in before.segment.values]
         assert "dot_general" in kept
 
@@ -379,7 +379,7 @@ class TestRules:
         assert alive() == before
         y = longer(x, 400).sum()
         del y
-        longer(rg.tensor(1.0)).numpy()  # until then the page knows what was on it
+        longer(rg.tensor(1.0)).numpy()  # until then the buffer knows what was in it
         assert alive() == before
 
     def test_threads_extend_one_history(self) -> None:
@@ -412,7 +412,7 @@ def test_a_fan_of_different_numbers_is_converted_at_once():
         y = x
         for c in numbers:
             y = y + x * c
-        return x, y, y._page
+        return x, y, y._buffer
 
     fan()
     x, y, p = fan()

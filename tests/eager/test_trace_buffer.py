@@ -44,10 +44,10 @@ def test_a_handle_has_one_node():
     assert float(y.node.inputs[1].attrs["value"]) == 1.5
 
 
-def test_two_pages_meet():
+def test_two_buffers_meet():
     w = parameter(2)
     first = (w * w).sum()
-    first.item()  # tracked, and its page is left
+    first.item()  # tracked, and its buffer is left
     second = (w * 3.5).sum()
     second.item()
     (first * second).backward()

@@ -165,11 +165,11 @@ def test_looked_up_or_recorded_on_nodes_the_bits_are_the_same(make, monkeypatch)
     assert run() == first  # from the start with everything known
     SITES.clear()
     assert run() == first
-    monkeypatch.setattr(quick_dispatch, "page_of", lambda handles: None)
+    monkeypatch.setattr(quick_dispatch, "buffer_for", lambda handles: None)
     assert run() == first
 
 
-def test_updates_stay_on_pages(dissolved):
+def test_updates_stay_in_buffers(dissolved):
     x = rg.tensor(np.zeros((4, 3), np.float32), requires_grad=True)
     rows = np.array([0, 2, 0])
     for k in range(3):
@@ -245,12 +245,12 @@ def test_recordings_nobody_holds_let_their_arrays_go():
     del x, y, array
     gc.collect()
     assert ref() is None
-    assert len(trace_buffer.CURRENT.page.arrays) <= trace_buffer.FULL + 10
+    assert len(trace_buffer.CURRENT.buffer.arrays) <= trace_buffer.FULL + 10
 
 
 def test_what_never_repeats_is_forgotten(monkeypatch):
     monkeypatch.setattr(trace_cache, "PLANS", 8)
-    monkeypatch.setattr(trace_cache, "FORMS", 200)
+    monkeypatch.setattr(trace_cache, "TRACE_NODES", 200)
     monkeypatch.setattr(trace_cache, "CAPACITY", 4)
     with rg.backend("reference"):
         for n in range(60):
@@ -259,7 +259,7 @@ def test_what_never_repeats_is_forgotten(monkeypatch):
                 x = x * (1.5 + k) + x
             assert x.sum().item() >= n
             assert len(SITES) <= 4
-            assert all(len(p.plans) <= 9 and len(p.forms) < 250 for p in SITES.values())
+            assert all(len(p.plans) <= 9 and len(p.trace_nodes) < 250 for p in SITES.values())
 
 
 def test_a_running_total_does_not_grow():
@@ -270,7 +270,7 @@ def test_a_running_total_does_not_grow():
         w.replace(w.numpy() - 0.1 * w.grad.numpy())
         w.grad = None
         total = total + loss
-        assert len(total._page.arrays) < 10
+        assert len(total._buffer.arrays) < 10
     assert total.item() > 0
 
 
@@ -381,12 +381,12 @@ def test_keys_of_calls_tell_equal_values_of_other_types_apart():
         ((None, 1, None), slice(1), [None, 1, None]), (rg.float32, rg.float64, id(rg.float32)),
     )  # fmt: skip
     for values in alike:
-        keys = [call_cache.options(x._page, (x, v), {}, []) for v in values]
-        keys.append(call_cache.options(x._page, (x,), {"axis": values[0]}, []))
+        keys = [call_cache.options(x._buffer, (x, v), {}, []) for v in values]
+        keys.append(call_cache.options(x._buffer, (x,), {"axis": values[0]}, []))
         assert None not in keys
         assert len(set(keys)) == len(values) + 1
     for v in (np.float32(1), np.ones(2), [1.5], ((1,), 2), object(), rg.int32.dtype):
-        assert call_cache.options(x._page, (x, v), {}, []) is None
+        assert call_cache.options(x._buffer, (x, v), {}, []) is None
 
 
 def test_calls_that_were_seen_go_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from retrograd.runtime import (
 from retrograd.runtime.compiler import engine
 from retrograd.runtime.disk_cache import DiskCache, current_store, default_folder, key_of
 from retrograd.runtime.executable import Executable
+from retrograd.tuning import TUNING
 
 KEY, OTHER = key_of(["a"]), key_of(["b"])
 
@@ -143,13 +144,13 @@ def test_a_full_store_forgets_what_was_not_used_for_longest(store):
         store.save(key, b"x")
         os.utime(store.folder / key, (10**9 + time, 10**9 + time))
     assert store.load(keys[0]) == b"x"  # used now, though it was saved first
-    store.limit = 10 * disk_cache.BLOCK
+    store.limit = 10 * TUNING.disk_block_bytes
     store.trim()
     assert {p.name for p in store.folder.iterdir()} == {keys[0], *keys[6:]}
 
 
 def test_saving_keeps_the_store_within_its_limit(store):
-    store.limit = 50 * disk_cache.BLOCK
+    store.limit = 50 * TUNING.disk_block_bytes
     for k in range(400):
         store.save(key_of([str(k)]), b"x")
     assert len(list(store.folder.iterdir())) < 200  # one key in sixteen looks
@@ -424,7 +425,7 @@ def test_donated_inputs(folder, work):
 
 def test_nothing_is_kept_of_graphs_that_are_not_known_by_their_text(folder, monkeypatch):
     x = input_node(spec((3,)), "x")
-    monkeypatch.setattr(fingerprint, "LARGEST", 8)
+    monkeypatch.setattr(TUNING, "hashed_constant_bytes", 8)
     assert made_here(Graph([x], [mul(x, constant(np.ones(3, np.float32)))])) == 1  # the object
     monkeypatch.setattr(type(exp), "__module__", "users.own")
     assert made_here(Graph([x], [exp(exp(x))])) == 1

@@ -17,6 +17,7 @@ import pytest
 import retrograd as rg
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.runtime import fast_call
+from retrograd.runtime.call_route import CallRoute
 from retrograd.runtime.fast_call import MISSED
 
 pytestmark = pytest.mark.skipif(
@@ -99,7 +100,7 @@ def test_references(donate):
     made = [*state[0].values(), state[1]["count"]]
     # In dict and list, as `t` and as an argument; arrays in a slot and as an argument.
     assert [sys.getrefcount(t) for t in made] == [4] * len(made)
-    assert [sys.getrefcount(t._array) for t in made] == [2] * len(made)
+    assert [sys.getrefcount(t._state) for t in made] == [2] * len(made)
 
 
 def test_memory_stays_flat():
@@ -156,7 +157,7 @@ def test_a_check_that_fails_leaves_everything_as_it_was():
     f(make(), np.array([1]))
     s, wrong = make(), np.array([9])
     t = s["x"]
-    array = t._array
+    array = t._state
     before = [sys.getrefcount(o) for o in (t, array, wrong, s)]
     for _ in range(100):
         (site,) = f._sites
@@ -181,10 +182,10 @@ def test_programs_that_run_later():
     for k in range(1, 4):
         s = [f(s, np.array([k]))[0][0], rg.ones(3)]
         s = rg.jit(lambda s: [s[0] + 0, s[1] + 0], donate=0)(s)
-    place, last = s[0]._array.ctypes.data, s[1]
+    place, last = s[0]._state.ctypes.data, s[1]
     with pytest.raises(rg.IndexRangeError):
         f(s, np.array([n]))
-    assert s[0]._array.ctypes.data == place
+    assert s[0]._state.ctypes.data == place
     assert s[0][:2].tolist() == [8, 8]
     assert last.tolist() == [1, 1, 1]
 
@@ -247,7 +248,7 @@ def test_what_is_dropped_may_run_python_code():
     y, seen = rg.ones(2), []
     for _ in range(3):
         x = make()
-        ended = weakref.finalize(x._array, lambda: seen.append(f(make(), y)[0].tolist()))
+        ended = weakref.finalize(x._state, lambda: seen.append(f(make(), y)[0].tolist()))
         f(x, y)
         assert not ended.alive
     assert seen == [[2, 2]] * 3
@@ -299,12 +300,12 @@ def test_without_memory():
         if found is not MISSED:
             break
         missed += 1
-        assert [sys.getrefcount(t._array) for t in leaves] == [2] * len(leaves)
+        assert [sys.getrefcount(t._state) for t in leaves] == [2] * len(leaves)
         assert [sys.getrefcount(o) for o in counted] == before
     assert missed > 3
     (p, _, _), _ = found
     assert [t.tolist() for t in p.values()] == [[i - 2.0] * 3 for i in range(3)]
-    assert all(t._array is gone for t in leaves)
+    assert all(t._state is gone for t in leaves)
 
 
 def test_where_there_is_no_compiler(monkeypatch):
@@ -317,11 +318,11 @@ def test_where_there_is_no_compiler(monkeypatch):
 
 def test_classes_of_tensors_that_are_not_compiled():
     class Told:
-        __slots__ = ("_array", "_form")
+        __slots__ = ("_array", "_state")
 
     assert not fast_call.serves(Told)
     with pytest.raises(TypeError, match="a class of tensors"):
-        fast_call.CallRoute([fast_call.Take(fast_call.TENSOR, 0, Told)])
+        CallRoute([fast_call.Take(fast_call.TENSOR, 0, Told)])
     assert fast_call.serves(LazyTensor.handle_class)
 
 

@@ -24,10 +24,8 @@ from retrograd.ops.shape import expand
 from retrograd.passes.lowering import strided_views
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime import compiler
-from retrograd.runtime import executable as programs
 from retrograd.runtime.executable import Executable
-from retrograd.schedule import loop_nest
-from retrograd.schedule.tiling import groups as band
+from retrograd.tuning import TUNING
 from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import (
     COUNTS,
@@ -102,19 +100,18 @@ def test_the_graphs_have_every_op():
 
 # -- threads --------------------------------------------------------------------------------------
 @pytest.fixture
-def small_bands(monkeypatch):
+def small_groups(monkeypatch):
     """Have threads share the smallest of work, in many blocks; to be called for each graph."""
     gather_threads()
 
     def settle(r: random.Random) -> None:
         for name, value in (
-            ("GRAIN", 0), ("LEAST_ROWS", r.choice((1, 2))), ("PRODUCT_ROWS", 1),
-            ("BLOCK", r.choice((1e-3, 20, 200))), ("CACHE", r.choice((64, 256, 4096))),
-            ("ROW", r.choice((4, 16, 1 << 19))),
+            ("parallel_grain_ns", 0), ("group_rows", r.choice((1, 2))), ("gemm_tile_rows", 1),
+            ("tile_grain_ns", r.choice((1e-3, 20, 200))), ("tile_bytes", r.choice((64, 256, 4096))),
+            ("row_split_bytes", r.choice((4, 16, 1 << 19))),
         ):  # fmt: skip
-            monkeypatch.setattr(band, name, value)
-        monkeypatch.setattr(loop_nest, "PLACE", 1)
-        monkeypatch.setattr(programs, "GRAIN", 0, raising=False)
+            monkeypatch.setattr(TUNING, name, value)
+        monkeypatch.setattr(TUNING, "scatter_slice_elements", 1)
         by_routine(monkeypatch, r.random() < 0.5)
 
     return settle
@@ -128,7 +125,7 @@ def threads_agree(settle: Callable[[random.Random], None], shared: list[int]):
         assert_equal_bits(f, [*found, *found], seed)  # each twice: frames are used again
         assert_agrees(f, graph, found[-1], seed)
         with pytest.MonkeyPatch.context() as usual:
-            usual.setattr(band, "GRAIN", 1e18)
+            usual.setattr(TUNING, "parallel_grain_ns", 1e18)
             plain = GuardedProgram(real_graph(graph))
         assert not plain.recipe.facts.threaded
         assert_equal_bits(f, [plain, found[1]], seed)
@@ -138,21 +135,21 @@ def threads_agree(settle: Callable[[random.Random], None], shared: list[int]):
 
 @pytest.mark.parametrize("seeds", blocks(8, 4), ids=str)
 @pytest.mark.sample(1)
-def test_bits_do_not_depend_on_threads(small_bands, seeds):
+def test_bits_do_not_depend_on_threads(small_groups, seeds):
     shared: list[int] = []
-    each(seeds, threads_agree(small_bands, shared))
+    each(seeds, threads_agree(small_groups, shared))
     assert any(shared), "no graph had memory of the threads' own"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seeds", blocks(1, 60, more=9), ids=str)
-def test_bits_of_many_graphs_do_not_depend_on_threads(small_bands, seeds):
-    each(range(20_000 + seeds.start, 20_000 + seeds.stop), threads_agree(small_bands, []))
+def test_bits_of_many_graphs_do_not_depend_on_threads(small_groups, seeds):
+    each(range(20_000 + seeds.start, 20_000 + seeds.stop), threads_agree(small_groups, []))
 
 
-def test_rows_of_no_elements(small_bands):
+def test_rows_of_no_elements(small_groups):
     """A kernel that touches no memory takes no arguments but its rows."""
-    small_bands(random.Random(0))
+    small_groups(random.Random(0))
     x, v = input_node(spec((5, 0), float32)), input_node(spec((5,), float32))
     program = Threaded(Graph([x, v], [x + expand(v, (5, 0), (1,)), v + v]), 2)
     found = program([np.zeros((5, 0), np.float32), np.ones(5, np.float32)])

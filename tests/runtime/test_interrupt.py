@@ -25,7 +25,7 @@ from retrograd.ops.shape import expand
 from retrograd.runtime import executable as program_module
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.interrupt import interruptible
-from retrograd.schedule.memory import aliasing
+from retrograd.tuning import TUNING
 from tests.runtime.thread_programs import PATIENCE, programs, wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -315,7 +315,7 @@ def loop_program(size: int, steps: int) -> Executable:
 def test_loops_that_are_brief_or_over_very_large_arrays_overwrite_what_they_are_given(monkeypatch):
     assert loop_program(100, 100).donated == {0: 0}
     assert loop_program(100, 1_000_000).donated == {}
-    monkeypatch.setattr(aliasing, "LARGE", 399)
+    monkeypatch.setattr(TUNING, "large_output_bytes", 399)
     assert loop_program(100, 1_000_000).donated == {0: 0}
 
 

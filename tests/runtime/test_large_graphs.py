@@ -11,7 +11,7 @@ from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.shape import Concat, Flip, Pad, Permute, Slice
 from retrograd.schedule.planning.plan import KernelPlan
-from retrograd.schedule.tiling import groups
+from retrograd.tuning import TUNING
 from tests.runtime.agreement import assert_same
 
 LONG = 5000
@@ -25,7 +25,7 @@ def given(*shape: int | Dim) -> Node:
 def no_store(request, monkeypatch):
     monkeypatch.setenv("RETROGRAD_CACHE_DIR", "off")
     if request.param:
-        monkeypatch.setattr(groups, "GRAIN", 0)
+        monkeypatch.setattr(TUNING, "parallel_grain_ns", 0)
 
 
 @pytest.mark.sample(1)
@@ -72,7 +72,7 @@ def test_many_inputs_and_outputs():
 @pytest.mark.parametrize("rows", [64, Dim("N")], ids=str)
 @pytest.mark.sample(1)
 @pytest.mark.slow
-def test_bands_do_not_grow_without_end(rows):
+def test_groups_do_not_grow_without_end(rows):
     """LLVM takes more than linear time for a long function."""
     x, w = given(rows, 64), given(64, 64)
     y = x
@@ -80,4 +80,4 @@ def test_bands_do_not_grow_without_end(rows):
         y = tanh(matmul(y, w))
     plan = KernelPlan(Graph([x, w], [y]))
     assert plan.threaded
-    assert max(len(b.kernels) for b in plan.bands) <= groups.MOST_KERNELS
+    assert max(len(b.kernels) for b in plan.tile_groups) <= TUNING.group_kernels

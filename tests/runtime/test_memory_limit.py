@@ -22,10 +22,9 @@ from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import expand
 from retrograd.passes.lowering.complex import real_graph
-from retrograd.runtime import executable as programs
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
-from retrograd.schedule.tiling import groups
+from retrograd.tuning import TUNING
 from tests.runtime.fuzz_checks import COUNTS, gather_threads
 from tests.runtime.fuzz_graphs import Fuzz
 from tests.sampling import sampled
@@ -55,10 +54,9 @@ def no_store(monkeypatch):
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.sample(1)
 def test_the_predicted_peak_is_what_a_call_allocates(monkeypatch, count):
-    monkeypatch.setattr(groups, "GRAIN", 0)
-    monkeypatch.setattr(groups, "LEAST_ROWS", 1)
-    monkeypatch.setattr(groups, "BLOCK", 1)
-    monkeypatch.setattr(programs, "GRAIN", 0)
+    monkeypatch.setattr(TUNING, "parallel_grain_ns", 0)
+    monkeypatch.setattr(TUNING, "group_rows", 1)
+    monkeypatch.setattr(TUNING, "tile_grain_ns", 1)
     gather_threads()
     scratch = 0
     for seed in sampled(range(40), 12):
@@ -159,7 +157,7 @@ def test_the_limit_of_addresses():
 
 def test_the_number_of_threads_of_the_latest_call_counts(monkeypatch):
     """Not that of the call for which memory was first made."""
-    monkeypatch.setattr(groups, "GRAIN", 0)
+    monkeypatch.setattr(TUNING, "parallel_grain_ns", 0)
     gather_threads()
     x = input_node(spec((64, 64), float32))
     program = Executable(Graph([x], [tanh(ReduceSum((1,))(exp(x)))]))

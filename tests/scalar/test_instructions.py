@@ -23,9 +23,9 @@ def compared(monkeypatch):
 
     def both(columns, events, wanted):
         made = [f(columns, events, wanted) for f in (instructions.by_c, instructions.by_python)]
-        assert made[0].places == made[1].places
+        assert made[0].slots == made[1].slots
         np.testing.assert_array_equal(made[0].given, made[1].given)
-        np.testing.assert_array_equal(made[0].place, made[1].place)
+        np.testing.assert_array_equal(made[0].slot, made[1].slot)
         assert read(made[0].table) == read(made[1].table)
         seen.append(len(columns.code))
         return made[0]

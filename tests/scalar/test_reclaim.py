@@ -1,4 +1,4 @@
-"""Pages let go of what nothing alive was computed from, and of nothing else."""
+"""Tapes let go of what nothing alive was computed from, and of nothing else."""
 
 import math
 import random
@@ -12,14 +12,14 @@ from retrograd.scalar import reclaim
 @pytest.mark.sample(2)
 def test_what_is_needed_stays(Value, monkeypatch, seed):
     """Values with their exact slopes by `x`, some forgotten, with backward passes in between; each
-    closed page looks through all before it."""
+    closed tape looks through all before it."""
     released = []
     release = reclaim.release
 
-    def counted(page):
-        released.append(page)
-        release(page)
-        page.patience = 0
+    def counted(tape):
+        released.append(tape)
+        release(tape)
+        tape.patience = 0
 
     monkeypatch.setattr(reclaim, "LEAST", 0)
     monkeypatch.setattr(reclaim, "release", counted)

@@ -16,18 +16,18 @@ def columns_of(rows: list[tuple[int, int, int]]) -> Columns:
 
 
 def run(plan: InstructionSchedule, given: dict[int, float]) -> np.ndarray:
-    """The values of all places, by what batches say."""
-    values = np.full(plan.places, np.nan)
+    """The values of all slots, by what batches say."""
+    values = np.full(plan.slots, np.nan)
     for row in plan.given:
-        values[plan.place[row]] = given[int(row)]
-    values[plan.place[-2:]] = 1.0, 0.0
+        values[plan.slot[row]] = given[int(row)]
+    values[plan.slot[-2:]] = 1.0, 0.0
     for batch in plan.batches:
-        a, b = values[plan.place[batch.a]], values[plan.place[batch.b]]
+        a, b = values[plan.slot[batch.a]], values[plan.slot[batch.b]]
         if batch.code == DOT:
-            found = values[plan.place[batch.init]] + (a * b).sum(axis=1)
+            found = values[plan.slot[batch.init]] + (a * b).sum(axis=1)
         else:
             found = {ADD: a + b, MUL: a * b, NEG: -a}[batch.code]
-        values[plan.place[batch.rows]] = found
+        values[plan.slot[batch.rows]] = found
     return values
 
 
@@ -40,7 +40,7 @@ def test_a_sum_of_products_is_one_contraction() -> None:
     assert (batch.code, batch.rows.tolist(), batch.a.shape) == (DOT, [13], (1, 3))
     x = np.arange(1.0, 8.0)
     found = run(plan, {0: 0.0, **{k + 1: v for k, v in enumerate(x)}})
-    assert found[plan.place[13]] == 1 * 2 + 3 * 4 + 5 * 6 + 7
+    assert found[plan.slot[13]] == 1 * 2 + 3 * 4 + 5 * 6 + 7
 
 
 def test_an_inner_result_that_somebody_reads_is_no_part_of_a_sum() -> None:
@@ -48,7 +48,7 @@ def test_an_inner_result_that_somebody_reads_is_no_part_of_a_sum() -> None:
     rows = columns_of([(CONSTANT, 0, 0), *leaves, (ADD, 1, 2), (ADD, 5, 3), (ADD, 6, 4)])
     plan = schedule(rows, [], [7, 6])
     found = run(plan, {0: 0.0, 1: 1.0, 2: 10.0, 3: 100.0, 4: 1000.0})
-    assert found[plan.place[[7, 6]]].tolist() == [1111.0, 111.0]
+    assert found[plan.slot[[7, 6]]].tolist() == [1111.0, 111.0]
 
 
 def test_what_does_the_same_at_the_same_depth_is_a_batch_side_by_side() -> None:
@@ -57,19 +57,19 @@ def test_what_does_the_same_at_the_same_depth_is_a_batch_side_by_side() -> None:
     plan = schedule(rows, [], [6, 7])
     groups = [(b.code, sorted(b.rows.tolist())) for b in plan.batches]
     assert groups == [(MUL, [4]), (NEG, [3, 5]), (MUL, [6, 7])]
-    assert abs(np.diff(plan.place[[3, 5]])).tolist() == [1]
-    assert abs(np.diff(plan.place[[6, 7]])).tolist() == [1]
+    assert abs(np.diff(plan.slot[[3, 5]])).tolist() == [1]
+    assert abs(np.diff(plan.slot[[6, 7]])).tolist() == [1]
 
 
 def test_what_nobody_wants_is_not_computed() -> None:
     rows = columns_of([(CONSTANT, 0, 0), (LEAF, 0, 0), (NEG, 1, 0), (MUL, 1, 1), (NEG, 3, 0)])
     plan = schedule(rows, [], [2])
     assert [b.rows.tolist() for b in plan.batches] == [[2]]
-    assert (plan.place[[3, 4]] == -1).all()
+    assert (plan.slot[[3, 4]] == -1).all()
 
 
 def test_random_rows_have_their_values() -> None:
-    """With ways back in between, before which rows do not share places."""
+    """With ways back in between, before which rows do not share slots."""
     rng = np.random.default_rng(0)
     for _ in range(20):
         rows = [(CONSTANT, 0, 0), *[(LEAF, k, 0) for k in range(4)]]
@@ -86,6 +86,6 @@ def test_random_rows_have_their_values() -> None:
         events = [Event(20, 21), Event(30, 33)]
         plan = schedule(columns_of(rows), events, wanted)
         found = run(plan, given)
-        assert (plan.place[wanted] >= 0).all()
+        assert (plan.slot[wanted] >= 0).all()
         for i in wanted:
-            assert found[plan.place[i]] == exact[i] or abs(exact[i]) > 2**53
+            assert found[plan.slot[i]] == exact[i] or abs(exact[i]) > 2**53

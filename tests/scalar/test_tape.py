@@ -13,7 +13,7 @@ def test_a_deep_chain_is_freed_without_recursion(Value):
     for k in range(40_000):
         y = -y
         if k % 100 == 0:
-            y.backward()  # a page for each, and each reads from the one before
+            y.backward()  # a tape for each, and each reads from the one before
     assert y.data == 1.0
     del y
     assert sys.getrecursionlimit() == limit
@@ -38,16 +38,16 @@ def test_what_a_loop_records_goes(Value):
     def shared(scale=w * 2):
         (scale * 3).backward()
 
-    def pages():
+    def tapes():
         gc.collect()
-        return sum(type(x).__name__ == "Page" for x in gc.get_objects())
+        return sum(type(x).__name__ == "Tape" for x in gc.get_objects())
 
-    before = pages()
-    # A page for each backward pass; without one, a page takes many thousands of operations.
+    before = tapes()
+    # A tape for each backward pass; without one, a tape takes many thousands of operations.
     for f, count in ((training, 500), (evaluating, 60_000), (recording, 60_000), (shared, 500)):
         for _ in range(count):
             f()
-        assert pages() <= before + 6, (f.__name__, pages(), before)
+        assert tapes() <= before + 6, (f.__name__, tapes(), before)
 
 
 def test_a_large_page_with_few_handles_is_closed(Value):
@@ -56,7 +56,7 @@ def test_a_large_page_with_few_handles_is_closed(Value):
     for _ in range(70_000):
         y = -y
     first = x * 1
-    assert first._page is not None
+    assert first._tape is not None
     assert y._row < 70_000
     assert y.data == 1.0
     y.backward()

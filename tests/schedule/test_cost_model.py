@@ -8,7 +8,6 @@ import retrograd as rg
 from retrograd.ir import Dim, float32, float64, int64, spec
 from retrograd.passes import optimize
 from retrograd.schedule.cost_model import (
-    TYPICAL,
     is_far,
     known,
     nanoseconds,
@@ -17,6 +16,7 @@ from retrograd.schedule.cost_model import (
 )
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.planning.plan import KernelPlan
+from retrograd.tuning import TUNING
 
 N = Dim("N")
 
@@ -59,7 +59,9 @@ def test_time_grows_with_work_and_with_sizes() -> None:
     assert time(lambda x: x / 3.0 / x, (100,)) > time(lambda x: x * 3.0 * x, (100,))
     named = time(lambda x: rg.exp(x), (N,), N=500)
     assert named == pytest.approx(time(lambda x: rg.exp(x), (500,)))
-    assert time(lambda x: rg.exp(x), (N,)) == pytest.approx(time(lambda x: rg.exp(x), (TYPICAL,)))
+    assert time(lambda x: rg.exp(x), (N,)) == pytest.approx(
+        time(lambda x: rg.exp(x), (TUNING.assumed_size,))
+    )
     once = time(lambda x: rg.tanh(x @ x), (8, 8))
     looped = time(lambda x: rg.fori_loop(0, 50, lambda i, y: rg.tanh(y @ y), x), (8, 8))
     assert 20 * once < looped < 200 * once
@@ -67,8 +69,8 @@ def test_time_grows_with_work_and_with_sizes() -> None:
 
 def test_sizes_as_numbers() -> None:
     assert known(7) == 7
-    assert known(N * N + 1) == TYPICAL**2 + 1
-    assert known(N * Dim("M"), {"N": 3}) == 3 * TYPICAL
+    assert known(N * N + 1) == TUNING.assumed_size**2 + 1
+    assert known(N * Dim("M"), {"N": 3}) == 3 * TUNING.assumed_size
 
 
 def test_only_large_temporaries_are_far() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 from retrograd.ir import Dim, float32, spec
 from retrograd.ops.leaf import input_node
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.loop_nest import LoopNest, Store, live, loops_over, mapping
+from retrograd.schedule.loop_nest import CheckNest, LoopNest, Store, live, loops_over, mapping
 from retrograd.schedule.ssa import ScalarBlock
 from tests.schedule.evaluation import run
 
@@ -76,5 +76,5 @@ def test_values_that_nothing_is_made_of_are_not_alive() -> None:
 def test_iterations_in_any_order() -> None:
     nest, _, _ = doubled(True)
     assert nest.outer == 3
-    nest.kind = "check"
-    assert nest.outer == 0
+    check = CheckNest(nest.loops, nest.body, nest.stores, size=nest.body.size(3))
+    assert check.outer == 0

@@ -11,8 +11,8 @@ from retrograd.ops.reduce import ArgMax, ArgMin
 from retrograd.ops.shape import Concat
 from retrograd.runtime.executable import Executable
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.fusion import CONCAT_PARTS
 from retrograd.schedule.lower import NodeLowering, is_map
+from retrograd.tuning import TUNING
 from tests.schedule.evaluation import run
 
 rng = np.random.default_rng
@@ -25,7 +25,7 @@ def given(*shape: int | Dim) -> Node:
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_concat_of_many_parts_is_copied_part_by_part(axis: int) -> None:
     """Some of them empty; every element is written, and once."""
-    lengths = [k % 4 for k in range(CONCAT_PARTS + 3)]
+    lengths = [k % 4 for k in range(TUNING.concat_parts + 3)]
     parts = [given(*((n, 3) if axis == 0 else (2, n))) for n in lengths]
     y = Concat(axis)(*parts)
     stored = {x: Buffer("temporary", k, x.type, x) for k, x in enumerate((*parts, y))}

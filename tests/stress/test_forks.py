@@ -49,9 +49,9 @@ import retrograd as rg
 from retrograd import shared
 shared.WAIT = 0.1
 rg.jit(lambda x: x + 1)(rg.ones(3))
-page_of = rg.ones(2) * 3
-page = page_of._page
-locks = [one for _, one in shared._LOCKS] + list(shared._OWN) + [page.lock]
+held = rg.ones(2) * 3
+buffer = held._buffer
+locks = [one for _, one in shared._LOCKS] + list(shared._OWN) + [buffer.lock]
 taken, done = threading.Event(), threading.Event()
 def hold():
     for one in locks:
@@ -67,7 +67,7 @@ free = [one.acquire(blocking=False) for one in locks]
 for one in locks:
     one.release()
 assert all(free)
-assert page_of.tolist() == [3, 3]
+assert held.tolist() == [3, 3]
 assert rg.jit(lambda x: x * 5)(rg.ones(3)).tolist() == [5, 5, 5]
 os._exit(7)
 """

@@ -22,7 +22,9 @@ from retrograd.context_setting import _BLOCKS
 from retrograd.eager.modes import current_backend, grad_enabled, is_tracing
 from retrograd.ir import provenance
 from retrograd.scalar.choices import _CHANGED
-from retrograd.scalar.trace import TRACES
+from retrograd.scalar.recorder import Value
+from retrograd.scalar.tape import ScalarTape, current_trace
+from retrograd.scalar.trace import TRACES, tracing
 from tests.stress.injection import interrupted
 
 X = np.array([1.0, 2.0])
@@ -291,6 +293,20 @@ def test_many_interrupts(make):
 def test_interrupts_nearly_everywhere(make):
     make().after()
     sweep(make, 3000, 2)
+
+
+def test_a_trace_of_values_ends_wherever_it_is_interrupted():
+    """At each instruction, those between the end of a block and the call of what ends it too."""
+
+    def trace() -> None:
+        with tracing(trace, ScalarTape, Value._made):
+            pass
+
+    count = interrupted(trace, -1).count
+    assert count > 50
+    for k in range(1, count + 1):
+        where = interrupted(trace, k).where
+        assert (current_trace(), TRACES, _CHANGED) == (None, [], []), where
 
 
 def test_many_threads_compile_and_interrupt_the_main_one():

@@ -18,10 +18,10 @@ class Counted:
     def __init__(self, monkeypatch):
         self.calls = {}
         for where, name in (
-            (quick_dispatch, "_with_tapes"),
+            (quick_dispatch, "_with_listeners"),
             (quick_dispatch, "_look"),
             (trace_buffer, "materialize"),
-            (listeners, "alive"),
+            (listeners, "registered"),
         ):
             monkeypatch.setattr(where, name, self.counted(name, getattr(where, name)))
 

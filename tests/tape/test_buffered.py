@@ -1,4 +1,4 @@
-"""Tapes record on pages: what they say is what they say on nodes, and nobody else pays for them."""
+"""Tapes record in buffers: what they say is what they say on nodes, and nobody else pays for it."""
 
 import contextlib
 import random
@@ -14,7 +14,7 @@ from tests.tape.on_pages import Counted, same
 
 
 @pytest.fixture
-def short_pages(monkeypatch):
+def short_buffers(monkeypatch):
     """Recordings are cut after a few operations."""
     monkeypatch.setattr(trace_buffer, "FULL", 8)
     monkeypatch.setattr(segments, "LONGEST", 16)
@@ -90,7 +90,7 @@ def found(tape, total, leaves):
     values = [e.value for e in tape]
     dense = [tape.backward_dense(total), tape.backward_dense(middle, seed)]
     dense.append(tape.backward_from({total: 2.0, middle: seed}, missing="zero"))
-    paged = tape.on_pages
+    paged = tape.is_buffered
     total.backward()
     grads = [None if x.grad is None else x.grad.numpy() for x in leaves]
     return text, lines, [values, *dense, grads], paged
@@ -100,7 +100,7 @@ def found(tape, total, leaves):
 @pytest.mark.parametrize(
     "seed", [0, 1, 2, 3, *[pytest.param(k, marks=pytest.mark.slow) for k in range(4, 40)]]
 )
-def test_pages_say_what_nodes_say(seed, inside, short_pages):
+def test_buffers_say_what_nodes_say(seed, inside, short_buffers):
     program = Program(seed, 24)
     results = []
     with rg.backend("reference" if seed % 4 < 2 else "llvm"):
@@ -109,7 +109,7 @@ def test_pages_say_what_nodes_say(seed, inside, short_pages):
             if on_nodes:
                 tape.go_on_with_nodes()
             total, leaves = program.run(tape, inside, look=seed % 2)
-            assert tape.on_pages != on_nodes
+            assert tape.is_buffered != on_nodes
             results.append(found(tape, total, leaves))
             assert results[-1][3] != on_nodes
         tape.go_on_with_nodes()
@@ -154,8 +154,8 @@ def test_a_tape_that_is_alive_costs_others_nothing(kind, monkeypatch):
         tape.finish()
     counted.calls.clear()
     assert work() == expected
-    shown = kind in ("nodes", "reset")  # it is asked where a page begins
-    assert counted.calls == without | ({"_with_tapes": 1, "alive": 1} if shown else {})
+    shown = kind in ("nodes", "reset")  # it is asked where a buffer begins
+    assert counted.calls == without | ({"_with_listeners": 1, "registered": 1} if shown else {})
     assert rg.cache_stats()["misses"] == misses
     assert y is not None
 
@@ -184,7 +184,7 @@ def test_blocks_of_two_tapes_and_what_lies_between():
         r = p + w
     s = w * 5
     assert [len(a), len(b)] == [4, 3]
-    assert (a.on_pages, b.on_pages) == (True, True)
+    assert (a.is_buffered, b.is_buffered) == (True, True)
     assert a.backward_dense(r, [1, 1])[0].tolist() == [3, 3]
     assert b.backward_dense(q, [1, 1])[0].tolist() == [3, 3]
     assert s.tolist() == [5, 10]
@@ -233,11 +233,11 @@ def test_gradients_in_a_block_are_on_no_tape():
         z = w * 2
     assert len(tape) == count + 2
     assert w.grad.tolist() == [8, 12]
-    assert tape.on_pages
+    assert tape.is_buffered
     assert tape.backward_dense(z, [1, 1])[0].tolist() == [2, 2]
 
 
-def test_threads_record_on_pages():
+def test_threads_record_in_buffers():
     tape = Tape()
     x = tape.leaf(2.0)
     results = {}

@@ -9,14 +9,14 @@ from tests.tape.on_pages import Counted, same
 
 
 @pytest.fixture
-def short_pages(monkeypatch):
+def short_buffers(monkeypatch):
     """Recordings are cut after a few operations."""
     monkeypatch.setattr(trace_buffer, "FULL", 8)
     monkeypatch.setattr(segments, "LONGEST", 16)
     monkeypatch.setattr(segments, "REPEATS", 2)
 
 
-def test_a_program_that_is_recorded_again_is_found(monkeypatch, short_pages):
+def test_a_program_that_is_recorded_again_is_found(monkeypatch, short_buffers):
     def program(tape):
         x, w = tape.leaf([1.0, 2.0], name="x"), rg.tensor([3.0, 4.0], requires_grad=True)
         y = x
@@ -31,9 +31,9 @@ def test_a_program_that_is_recorded_again_is_found(monkeypatch, short_pages):
         tape = Tape()
         for _ in range(3):
             same(program(tape), first)
-            assert tape.on_pages
+            assert tape.is_buffered
             tape.reset()
     assert rg.cache_stats()["misses"] == misses
-    pages = 3 * 60 * 4 / 8
-    assert counted.calls["_with_tapes"] <= 4 * pages  # of arrays of a page, and cuts
-    assert {"materialize", "alive"}.isdisjoint(counted.calls)
+    buffers = 3 * 60 * 4 / 8
+    assert counted.calls["_with_listeners"] <= 4 * buffers  # of arrays of a buffer, and cuts
+    assert {"materialize", "registered"}.isdisjoint(counted.calls)

@@ -98,7 +98,7 @@ def test_functions_that_close_over_what_is_on_a_tape():
 def test_nothing_is_left_of_a_tape_that_is_gone():
     tape = rg.Tape()
     assert tape.leaf(1.0).node.op == "input"  # from here on it is shown what is recorded
-    count = len(listeners.RECORDERS)
+    count = len(listeners.LISTENERS)
     del tape
     gc.collect()
-    assert len(listeners.RECORDERS) < count
+    assert len(listeners.LISTENERS) < count

@@ -1,4 +1,4 @@
-"""Pages of a tape, while the tape is there and when it is gone."""
+"""Trace buffers of a tape, while the tape is there and when it is gone."""
 
 import gc
 
@@ -10,14 +10,14 @@ from retrograd.tape import Tape
 
 
 @pytest.fixture
-def short_pages(monkeypatch):
+def short_buffers(monkeypatch):
     """Recordings are cut after a few operations."""
     monkeypatch.setattr(trace_buffer, "FULL", 8)
     monkeypatch.setattr(segments, "LONGEST", 16)
     monkeypatch.setattr(segments, "REPEATS", 2)
 
 
-def test_operations_that_fail_leave_a_tape_on_pages_as_it_was():
+def test_operations_that_fail_leave_a_tape_in_buffers_as_it_was():
     tape = Tape()
     x, c = tape.leaf([1.0, 2.0]), rg.tensor([1.0, 2.0, 3.0])
     with pytest.raises(rg.ShapeError):
@@ -27,7 +27,7 @@ def test_operations_that_fail_leave_a_tape_on_pages_as_it_was():
     assert [e.op for e in tape] == ["input", "constant", "mul"]
 
 
-def test_old_tensors_of_many_pages_are_refused(short_pages):
+def test_old_tensors_of_many_buffers_are_refused(short_buffers):
     tape = Tape()
     x = y = tape.leaf([1.0, 2.0])
     kept = []
@@ -46,7 +46,7 @@ def test_old_tensors_of_many_pages_are_refused(short_pages):
     assert tape.backward_dense(z * 2, [1, 1])[0].tolist() == [2, 2]
 
 
-def test_tensors_of_a_tape_that_is_gone_are_tensors_like_others(short_pages):
+def test_tensors_of_a_tape_that_is_gone_are_tensors_like_others(short_buffers):
     w = rg.tensor(2.0, requires_grad=True)
     tape = Tape()
     x = y = tape.leaf(3.0)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+STAMP: str
+
 class ArraySpecs:
     def __init__(self, rows: list[tuple[int, Any, Sequence[int], int, int]], /) -> None: ...
 

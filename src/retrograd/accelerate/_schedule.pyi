@@ -2,6 +2,8 @@
 
 from typing import Any
 
+STAMP: str
+
 def plan(
     settings: Any, code: Any, a: Any, b: Any, numbers: Any, events: Any, wanted: Any, most: int
 ) -> tuple[bytes, int, bytes, bytes, bytes]: ...

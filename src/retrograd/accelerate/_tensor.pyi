@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+STAMP: str
+
 class HandleBase: ...
 
 class TraceNodeBase:
@@ -42,8 +44,9 @@ class Function:
 
 def install(
     handles: type,
-    pages: type,
-    forms: type,
+    buffers: type,
+    trace_nodes: type,
+    nodes: type,
     dtypes: type,
     current: Any,
     enabled: Callable[[], bool],

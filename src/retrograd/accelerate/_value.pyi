@@ -2,7 +2,9 @@
 
 from typing import Any
 
-class Page:
+STAMP: str
+
+class Tape:
     done: int
     rows: int
     trace: Any

@@ -661,9 +661,13 @@ static int take_apart(const Route *route, const Leaves *found)
             free_register += take->count;
             continue;
         case TENSOR:
-            array = ((Handle *)x)->array;
-            if (array == NULL || (take->is_donated && ((Handle *)x)->form != NULL))
-                return 0; /* one that is donated must be no more than its array */
+            array = ((Handle *)x)->state;
+            if (array == NULL)
+                return 0;
+            /* One that is donated must be no more than its array. */
+            if (!PyArray_CheckExact(array) && !take->is_donated
+                && ((Handle *)x)->array != NULL)
+                array = ((Handle *)x)->array;
             found->handles[leaf] = (Handle *)x;
             /* fall through */
         case ARRAY:
@@ -754,7 +758,7 @@ static int make_outputs(const Record *record, const Leaves *found, PyObject **pa
                                          (npy_intp *)output->shape, NULL, NULL, 0, NULL);
             if (array == NULL)
                 return 0;
-            handle->array = array;
+            handle->state = array;
         }
         addresses[k] = (int64_t)(intptr_t)PyArray_DATA((PyArrayObject *)array);
     }
@@ -858,13 +862,13 @@ static void commit(const Record *record, const Leaves *found, Handle **handles, 
     for (Py_ssize_t k = 0; k < donors; k++) {
         Donor donor = record->donor[k];
         Handle *handle = found->handles[donor.input];
-        PyObject *array = handle->array;
+        PyObject *array = handle->state;
         Py_IncRef(gone);
-        handle->array = gone;
+        handle->state = gone;
         if (donor.output < 0)
             dropped[count++] = array;
         else
-            handles[donor.output]->array = array;
+            handles[donor.output]->state = array;
     }
     while (count > 0)
         Py_DECREF(dropped[--count]);
@@ -1033,6 +1037,8 @@ PyMODINIT_FUNC PyInit__fast_call(void)
     if (handle_base == NULL)
         return NULL;
     module = PyModule_Create(&module_definition);
+    if (module != NULL && PyModule_AddStringConstant(module, "STAMP", RETROGRAD_STAMP) < 0)
+        return NULL;
     if (module == NULL)
         return NULL;
     specs_type = add_type(module, "ArraySpecs", &specs_spec);

@@ -12,8 +12,9 @@ typedef struct Links {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *form, *page, *own, *array, *requires_grad, *grad, *root; /* NULL: not set */
-    Links links; /* among the handles of a page; NULL: on none */
+    PyObject *state; /* what it stands for: TraceNode, Node, array or Donated, see `LazyTensor` */
+    PyObject *buffer, *array, *requires_grad, *grad; /* NULL: not set */
+    Links links; /* among the handles of a buffer; NULL: in none */
     PyObject *weak;
 } Handle;
 

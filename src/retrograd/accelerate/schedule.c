@@ -35,7 +35,7 @@ typedef struct {
     const int64_t *tables, *set;
     int64_t n, event_count, wanted_count;
     uint8_t *code, *arity, *seen, *read, *gone;
-    Row *a, *b, *same, *user, *root, *segment, *depth, *place, *kind, *size;
+    Row *a, *b, *same, *user, *root, *segment, *depth, *slot, *kind, *size;
     int64_t *mask, *wanted;
     Event *events;
     const double *numbers;
@@ -43,7 +43,7 @@ typedef struct {
     Row *start, *terms, *left, *right, *init;
     int64_t *order; /* of factors */
     Row *given, *busy;
-    int64_t given_count, busy_count, places;
+    int64_t given_count, busy_count, slots;
     Batch *batches;
     int64_t batch_count, batch_room;
     int64_t *table, table_count, table_room;
@@ -53,8 +53,8 @@ typedef struct {
     int kept_count, failed;
 } Plan;
 
-/* Memory of the last plan, kept for the next: fresh pages would cost as much as all the rest. Nobody
- * else is here meanwhile, by the interpreter's lock. */
+/* Memory of the last plan, kept for the next: fresh pages would cost as much as all the rest.
+   Nobody * else is here meanwhile, by the interpreter's lock. */
 static struct {
     char *bytes;
     size_t size, used, wanted;
@@ -103,7 +103,8 @@ static int more(void **memory, int64_t *room, int64_t needed, size_t size) {
     return 0;
 }
 
-/* -- what is needed, and what is a copy --------------------------------------------------------- */
+/* -- what is needed, and what is a copy ---------------------------------------------------------
+   */
 static void powers(Plan *p) {
     for (int64_t i = 0; i < p->n; i++)
         if (p->code[i] == p->set[POWC]) {
@@ -203,7 +204,8 @@ static void segments(Plan *p) {
     }
 }
 
-/* -- sums --------------------------------------------------------------------------------------- */
+/* -- sums ---------------------------------------------------------------------------------------
+   */
 static int is_sum(Plan *p, int64_t i) { return p->code[i] == p->set[ADD] && p->arity[i] == 2; }
 
 /* Whether a row goes into the sum that is its only user. */
@@ -327,7 +329,7 @@ static void depths(Plan *p) {
     }
 }
 
-/* -- batches and their places ------------------------------------------------------------------- */
+/* -- batches and their slots ------------------------------------------------------------------- */
 static int is_given(Plan *p, int64_t i) {
     int c = p->code[i];
     return c == p->set[CONSTANT] || c == p->set[LEAF] || c == p->set[NUMBER] || c == p->set[START];
@@ -407,7 +409,7 @@ static int by_given(const void *x, const void *y) {
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-static void place_given(Plan *p) {
+static void assign_given(Plan *p) {
     Given *found = get(p, p->n, sizeof(Given));
     if (p->failed)
         return;
@@ -419,11 +421,11 @@ static void place_given(Plan *p) {
     qsort(found, (size_t)p->given_count, sizeof(Given), by_given);
     for (int64_t k = 0; k < p->given_count; k++) {
         p->given[k] = found[k].row;
-        p->place[found[k].row] = (Row)k;
+        p->slot[found[k].row] = (Row)k;
     }
 }
 
-static void place_busy(Plan *p) {
+static void assign_computed(Plan *p) {
     Row *rank = get(p, p->n, sizeof(Row)), *other = get(p, p->n, sizeof(Row));
     if (p->failed)
         return;
@@ -436,7 +438,7 @@ static void place_busy(Plan *p) {
         sort_by(p, p->busy, other, p->busy_count, keys[k]);
     for (int64_t k = 0; k < p->busy_count; k++) {
         Row i = p->busy[k], before = k ? p->busy[k - 1] : -1;
-        p->place[i] = (Row)(p->given_count + k);
+        p->slot[i] = (Row)(p->given_count + k);
         int same = k > 0;
         for (int m = 0; same && m < 5; m++)
             same = keys[m][i] == keys[m][before];
@@ -452,18 +454,19 @@ static void place_busy(Plan *p) {
                        -1, 0};
         p->batches[p->batch_count++] = batch;
     }
-    p->places = p->given_count + p->busy_count + 2;
-    p->place[p->n] = (Row)(p->places - 2);
-    p->place[p->n + 1] = (Row)(p->places - 1);
+    p->slots = p->given_count + p->busy_count + 2;
+    p->slot[p->n] = (Row)(p->slots - 2);
+    p->slot[p->n + 1] = (Row)(p->slots - 1);
 }
 
-/* -- places that are used again ------------------------------------------------------------------ */
+/* -- slots that are used again ------------------------------------------------------------------
+   */
 typedef struct {
-    int64_t size, place, end;
+    int64_t size, slot, end;
 } Span;
 
 static void used(Plan *p, const Row *home, Row x, int64_t *ends, int64_t i) {
-    Row at = p->place[x];
+    Row at = p->slot[x];
     if (at >= 0 && home[at] >= 0 && ends[home[at]] < i)
         ends[home[at]] = i;
 }
@@ -495,24 +498,24 @@ static void share(Plan *p, int64_t most) {
     if (!count || count > most)
         return;
     Batch *batches = p->batches + first;
-    Row *home = get(p, p->places, sizeof(Row));
+    Row *home = get(p, p->slots, sizeof(Row));
     int64_t *ends = get(p, count, sizeof(int64_t));
     Span *busy = get(p, count, sizeof(Span)), *open = get(p, 2 * count, sizeof(Span));
     if (p->failed)
         return;
-    int64_t top = p->place[p->busy[batches[0].first]];
-    memset(home, 0xff, (size_t)p->places * sizeof(Row));
+    int64_t top = p->slot[p->busy[batches[0].first]];
+    memset(home, 0xff, (size_t)p->slots * sizeof(Row));
     for (int64_t i = 0; i < count; i++) {
         ends[i] = i;
         for (int64_t k = 0; k < batches[i].count; k++)
-            home[p->place[p->busy[batches[i].first + k]]] = (Row)i;
+            home[p->slot[p->busy[batches[i].first + k]]] = (Row)i;
     }
     for (int64_t i = 0; i < count; i++)
         readers(p, home, ends, batches + i, i);
     for (int64_t k = 0; k < p->wanted_count; k++)
         used(p, home, (Row)p->wanted[k], ends, count);
     for (int64_t i = 0; i < count; i++) {
-        int64_t size = batches[i].count, best = -1, place, kept = 0;
+        int64_t size = batches[i].count, best = -1, slot, kept = 0;
         for (int64_t k = 0; k < busy_count; k++)
             if (busy[k].end < i)
                 open[free_count++] = busy[k];
@@ -522,29 +525,30 @@ static void share(Plan *p, int64_t most) {
         for (int64_t k = 0; k < free_count; k++)
             if (open[k].size >= size &&
                 (best < 0 || open[k].size < open[best].size ||
-                 (open[k].size == open[best].size && open[k].place < open[best].place)))
+                 (open[k].size == open[best].size && open[k].slot < open[best].slot)))
                 best = k;
         if (best < 0) {
-            place = top;
+            slot = top;
             top += size;
         } else {
-            place = open[best].place;
-            Span rest = {open[best].size - size, place + size, 0};
+            slot = open[best].slot;
+            Span rest = {open[best].size - size, slot + size, 0};
             open[best] = open[--free_count];
             if (rest.size)
                 open[free_count++] = rest;
         }
-        Span now = {size, place, ends[i]};
+        Span now = {size, slot, ends[i]};
         busy[busy_count++] = now;
         for (int64_t k = 0; k < size; k++)
-            p->place[p->busy[batches[i].first + k]] = (Row)(place + k);
+            p->slot[p->busy[batches[i].first + k]] = (Row)(slot + k);
     }
-    p->place[p->n] = (Row)top;
-    p->place[p->n + 1] = (Row)(top + 1);
-    p->places = top + 2;
+    p->slot[p->n] = (Row)top;
+    p->slot[p->n + 1] = (Row)(top + 1);
+    p->slots = top + 2;
 }
 
-/* -- instructions -------------------------------------------------------------------------------- */
+/* -- instructions --------------------------------------------------------------------------------
+   */
 static int64_t reserved(Plan *p, int64_t count) {
     if (more((void **)&p->pool, &p->pool_room, p->pool_count + count, sizeof(Row))) {
         p->failed = 1;
@@ -554,7 +558,7 @@ static int64_t reserved(Plan *p, int64_t count) {
     return p->pool_count - count;
 }
 
-/* Words `a`, `b`, `init` say with `lists` which of them are places in the pool. */
+/* Words `a`, `b`, `init` say with `lists` which of them are slots in the pool. */
 static void emit(Plan *p, int64_t kind, int64_t n, int64_t out, const int64_t *abi, int64_t size,
                  int lists) {
     if (more((void **)&p->table, &p->table_room, p->table_count + 1, WORDS * sizeof(int64_t))) {
@@ -585,7 +589,7 @@ static int mode(const Row *x, int64_t n) {
 static int64_t listed(Plan *p, const Batch *of, const Row *operand) {
     int64_t at = reserved(p, of->count);
     for (int64_t k = 0; at >= 0 && k < of->count; k++)
-        p->pool[at + k] = p->place[operand[p->busy[of->first + k]]];
+        p->pool[at + k] = p->slot[operand[p->busy[of->first + k]]];
     return at;
 }
 
@@ -601,12 +605,12 @@ static void contraction(Plan *p, Batch *of, int64_t out) {
     for (int64_t k = 0; k < n; k++) {
         Row from = p->start[p->busy[of->first + k]];
         for (int64_t m = 0; m < size; m++) {
-            a[k * size + m] = p->place[p->left[from + m]];
-            b[k * size + m] = p->place[p->right[from + m]];
+            a[k * size + m] = p->slot[p->left[from + m]];
+            b[k * size + m] = p->slot[p->right[from + m]];
         }
         wide = wide && mode(a + k * size, size) == SIDE && mode(b + k * size, size) == SIDE;
     }
-    if (wide) { /* the first places are enough */
+    if (wide) { /* the first slots are enough */
         for (int64_t k = 0; k < n; k++)
             a[k] = a[k * size];
         for (int64_t k = 0; k < n; k++)
@@ -620,7 +624,7 @@ static void contraction(Plan *p, Batch *of, int64_t out) {
 }
 
 static void forward(Plan *p, Batch *of) {
-    int64_t out = p->place[p->busy[of->first]], n = of->count, words[3] = {0, 0, 0};
+    int64_t out = p->slot[p->busy[of->first]], n = of->count, words[3] = {0, 0, 0};
     if (of->code == p->set[DOT]) {
         contraction(p, of, out);
         return;
@@ -661,7 +665,7 @@ static void forward(Plan *p, Batch *of) {
 }
 
 static void backward(Plan *p, const Batch *of) {
-    int64_t out = p->place[p->busy[of->first]], words[3] = {of->a, of->b, of->init};
+    int64_t out = p->slot[p->busy[of->first]], words[3] = {of->a, of->b, of->init};
     if (of->code == p->set[DOT]) {
         emit(p, p->set[of->wide ? K_WIDE_BACK : K_DOT_BACK], of->count, out, words, of->size, 7);
         return;
@@ -682,7 +686,7 @@ static void instructions(Plan *p) {
             forward(p, p->batches + next);
         if (k == p->event_count)
             break;
-        Row root = p->place[p->events[k].root];
+        Row root = p->slot[p->events[k].root];
         if (root < 0)
             continue; /* nobody wants the gradients of this way back */
         int64_t end = p->given_count;
@@ -698,7 +702,7 @@ static void instructions(Plan *p) {
 static void prepare(Plan *p) {
     int64_t n = p->n;
     uint8_t **bytes[] = {&p->arity, &p->seen, &p->gone};
-    Row **rows[] = {&p->same, &p->user, &p->root, &p->segment, &p->depth, &p->place, &p->kind,
+    Row **rows[] = {&p->same, &p->user, &p->root, &p->segment, &p->depth, &p->slot, &p->kind,
                     &p->size, &p->start, &p->init, &p->given, &p->busy};
     for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++)
         *bytes[k] = get(p, n, 1);
@@ -709,23 +713,24 @@ static void prepare(Plan *p) {
     p->mask = zeros(p, n, sizeof(int64_t));
     p->order = get(p, n, sizeof(int64_t));
     if (!p->failed)
-        memset(p->place, 0xff, (size_t)(n + 2) * sizeof(Row));
+        memset(p->slot, 0xff, (size_t)(n + 2) * sizeof(Row));
 }
 
 static void plan(Plan *p, int64_t most) {
     void (*steps[])(Plan *) = {prepare, powers,       cones,  alias,       copies,    needed, segments,
-                               sums,    contractions, depths, place_given, place_busy};
+                               sums,    contractions, depths, assign_given, assign_computed};
     for (size_t k = 0; k < sizeof steps / sizeof *steps && !p->failed; k++)
         steps[k](p);
     if (!p->failed)
         share(p, most);
     for (int64_t i = 0; i < p->n && !p->failed; i++)
-        p->place[i] = p->place[p->same[i]];
+        p->slot[i] = p->slot[p->same[i]];
     if (!p->failed)
         instructions(p);
 }
 
-/* -- from and to Python -------------------------------------------------------------------------- */
+/* -- from and to Python --------------------------------------------------------------------------
+   */
 static void *copied(Plan *p, const char *bytes, Py_ssize_t size) {
     void *found = get(p, size, 1);
     return found ? memcpy(found, bytes, (size_t)size) : NULL;
@@ -762,8 +767,8 @@ static PyObject *results(Plan *p) {
         w[7] = 0;
     }
     PyObject *found = Py_BuildValue(
-        "y#Ly#y#N", (char *)p->place, (Py_ssize_t)((p->n + 2) * (int64_t)sizeof(Row)),
-        (long long)p->places, (char *)p->given, (Py_ssize_t)(p->given_count * (int64_t)sizeof(Row)),
+        "y#Ly#y#N", (char *)p->slot, (Py_ssize_t)((p->n + 2) * (int64_t)sizeof(Row)),
+        (long long)p->slots, (char *)p->given, (Py_ssize_t)(p->given_count * (int64_t)sizeof(Row)),
         p->table ? (char *)p->table : "", (Py_ssize_t)(p->table_count * WORDS * (int64_t)sizeof(int64_t)), pool);
     return found;
 }
@@ -844,7 +849,7 @@ static PyObject *reached(PyObject *self, PyObject *args) {
 
 static PyMethodDef functions[] = {
     {"reached", reached, METH_VARARGS, "The rows that a way back comes to."},
-    {"plan", compiled_plan, METH_VARARGS, "Places and instructions for rows."},
+    {"plan", compiled_plan, METH_VARARGS, "Slots and instructions for rows."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -853,4 +858,11 @@ static struct PyModuleDef definition = {
     NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__schedule(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit__schedule(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddStringConstant(module, "STAMP", RETROGRAD_STAMP)) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

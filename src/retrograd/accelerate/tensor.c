@@ -1,13 +1,14 @@
 /* The innermost part of recording: looks operations up in `TraceNode.successors`, the table that
    `eager/quick_dispatch.py` and `eager/call_cache.py` fill.
 
-   Serves operations that were recorded before, in plain circumstances: the form is found, the page
-   is open, gradients are on. For all else, errors included, it calls the function in Python that it
-   stands in front of, which starts from the beginning: until a result is certain, nothing is changed.
+   Serves operations that were recorded before, in plain circumstances: the trace node is found, the
+   buffer is open, gradients are on. For all else, errors included, it calls the function in Python
+   that it stands in front of, which starts from the beginning: until a result is certain, nothing
+   is changed.
 
-   One difference, which nobody sees: here a page knows its handles without holding them. They are
-   in a list through the handles themselves, in the order of their making, and leave it when they are
-   freed; so a handle that is made takes the memory of the one freed just before. */
+   One difference, which nobody sees: here a buffer knows its handles without holding them. They are
+   in a list through the handles themselves, in the order of their making, and leave it when they
+   are freed; so a handle that is made takes the memory of the one freed just before. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -32,10 +33,12 @@ typedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t, PyObj
 typedef struct TraceNode {
     PyObject_HEAD
     PyObject *successors;
-    PyObject *op, *other; /* the first use that was looked up, NULL before: the operation, what it */
-    Py_ssize_t number;    /* combines this with (NULL: the number of this number), */
-    struct TraceNode *result;  /* and what comes of it */
-    PyObject *duplicate; /* the same, recorded later: another form; NULL or None: there is none */
+    /* The first use that was looked up, NULL before: the operation, what it combines this with
+       (NULL: the number of this number), and what comes of it. */
+    PyObject *op, *other;
+    Py_ssize_t number;
+    struct TraceNode *result;
+    PyObject *duplicate; /* the same, recorded later; NULL or None: there is none */
     long long order;
     char floating, takes_numbers;
 } TraceNode;
@@ -44,7 +47,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *slots, *numbers; /* a list: there may be None for a number that was not used */
     Links handles;
-    PyObject **forms; /* of the handles made since the last look */
+    PyObject **trace_nodes; /* of the handles made since the last look */
     Py_ssize_t listed, room, before, limit;
     long long last; /* the order of what was recorded last that a gradient may go through */
     char open;
@@ -62,14 +65,19 @@ typedef struct {
 static PyTypeObject *handle_base, *node_base, *buffer_base, *function_type;
 
 /* What `install` is told: the classes built on these, and what is looked up in Python. */
-static PyTypeObject *handle_class, *form_class, *page_class, *dtype_class;
+static PyTypeObject *handle_class, *node_class, *buffer_class, *graph_node_class, *dtype_class;
 static PyObject *current, *enabled, *integers, *floats;
-static PyObject *method_type, *name_page, *no_options, *slice_names;
+static PyObject *method_type, *name_buffer, *no_options, *slice_names;
 
-static Handle *spare; /* linked through `form` */
+static Handle *spare; /* linked through `state` */
 static int spares;
 
 /* -- handles ----------------------------------------------------------------------------------- */
+
+static int is_trace_node(PyObject *x)
+{
+    return x != NULL && TYPE(x) == node_class;
+}
 
 static void unlink_handle(Handle *h)
 {
@@ -80,13 +88,13 @@ static void unlink_handle(Handle *h)
     }
 }
 
-static void link_handle(TraceBuffer *page, Handle *h)
+static void link_handle(TraceBuffer *buffer, Handle *h)
 {
     unlink_handle(h);
-    h->links.previous = page->handles.previous;
-    h->links.next = &page->handles;
-    page->handles.previous->next = &h->links;
-    page->handles.previous = &h->links;
+    h->links.previous = buffer->handles.previous;
+    h->links.next = &buffer->handles;
+    buffer->handles.previous->next = &h->links;
+    buffer->handles.previous = &h->links;
 }
 
 static Handle *handle_of(Links *links)
@@ -97,26 +105,22 @@ static Handle *handle_of(Links *links)
 static int handle_traverse(Handle *self, visitproc visit, void *arg)
 {
     Py_VISIT(TYPE(self));
-    Py_VISIT(self->form);
-    Py_VISIT(self->page);
-    Py_VISIT(self->own);
+    Py_VISIT(self->state);
+    Py_VISIT(self->buffer);
     Py_VISIT(self->array);
     Py_VISIT(self->requires_grad);
     Py_VISIT(self->grad);
-    Py_VISIT(self->root);
     return 0;
 }
 
 static int handle_clear(Handle *self)
 {
     unlink_handle(self);
-    Py_CLEAR(self->form);
-    Py_CLEAR(self->page);
-    Py_CLEAR(self->own);
+    Py_CLEAR(self->state);
+    Py_CLEAR(self->buffer);
     Py_CLEAR(self->array);
     Py_CLEAR(self->requires_grad);
     Py_CLEAR(self->grad);
-    Py_CLEAR(self->root);
     return 0;
 }
 
@@ -130,7 +134,7 @@ static void handle_dealloc(Handle *self)
         PyObject_ClearWeakRefs((PyObject *)self);
     handle_clear(self);
     if (type == handle_class && spares < SPARE) {
-        self->form = (PyObject *)spare;
+        self->state = (PyObject *)spare;
         spare = self;
         spares++;
     }
@@ -153,27 +157,26 @@ static int provide(void)
         return -1;
     memset((char *)h + sizeof(PyObject), 0, sizeof(Handle) - sizeof(PyObject));
     Py_DECREF((PyObject *)handle_class); /* the type is counted when the spare is used */
-    h->form = (PyObject *)spare;
+    h->state = (PyObject *)spare;
     spare = h;
     spares++;
     return 0;
 }
 
 static PyMemberDef handle_members[] = {
-    {"_form", T_OBJECT_EX, offsetof(Handle, form), 0, NULL},
-    {"_page", T_OBJECT_EX, offsetof(Handle, page), 0, NULL},
-    {"_own", T_OBJECT_EX, offsetof(Handle, own), 0, NULL},
+    {"_state", T_OBJECT_EX, offsetof(Handle, state), 0, NULL},
+    {"_buffer", T_OBJECT_EX, offsetof(Handle, buffer), 0, NULL},
     {"_array", T_OBJECT_EX, offsetof(Handle, array), 0, NULL},
     {"_requires_grad", T_OBJECT_EX, offsetof(Handle, requires_grad), 0, NULL},
     {"_grad", T_OBJECT_EX, offsetof(Handle, grad), 0, NULL},
-    {"_root", T_OBJECT_EX, offsetof(Handle, root), 0, NULL},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Handle, weak), READONLY, NULL},
     {NULL},
 };
 
-/* -- forms ------------------------------------------------------------------------------------- */
+/* -- trace nodes
+   ------------------------------------------------------------------------------------- */
 
-static int form_traverse(TraceNode *self, visitproc visit, void *arg)
+static int node_traverse(TraceNode *self, visitproc visit, void *arg)
 {
     Py_VISIT(TYPE(self));
     Py_VISIT(self->successors);
@@ -184,7 +187,7 @@ static int form_traverse(TraceNode *self, visitproc visit, void *arg)
     return 0;
 }
 
-static int form_clear(TraceNode *self)
+static int node_clear(TraceNode *self)
 {
     Py_CLEAR(self->successors);
     Py_CLEAR(self->op);
@@ -194,17 +197,17 @@ static int form_clear(TraceNode *self)
     return 0;
 }
 
-static void form_dealloc(TraceNode *self)
+static void node_dealloc(TraceNode *self)
 {
     PyTypeObject *type = TYPE(self);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     PyObject_GC_UnTrack((PyObject *)self);
-    form_clear(self);
+    node_clear(self);
     release(self);
     Py_DECREF((PyObject *)type);
 }
 
-static PyMemberDef form_members[] = {
+static PyMemberDef node_members[] = {
     {"successors", T_OBJECT_EX, offsetof(TraceNode, successors), 0, NULL},
     {"duplicate", T_OBJECT, offsetof(TraceNode, duplicate), 0, NULL},
     {"order", T_LONGLONG, offsetof(TraceNode, order), 0, NULL},
@@ -213,23 +216,24 @@ static PyMemberDef form_members[] = {
     {NULL},
 };
 
-static PyType_Slot form_slots[] = {
-    {Py_tp_doc, "What recording a known operation needs of a form."},
-    {Py_tp_traverse, form_traverse},
-    {Py_tp_clear, form_clear},
-    {Py_tp_dealloc, form_dealloc},
-    {Py_tp_members, form_members},
+static PyType_Slot node_slots[] = {
+    {Py_tp_doc, "What recording a known operation needs of a trace node."},
+    {Py_tp_traverse, node_traverse},
+    {Py_tp_clear, node_clear},
+    {Py_tp_dealloc, node_dealloc},
+    {Py_tp_members, node_members},
     {0, NULL},
 };
 
-static PyType_Spec form_spec = {
+static PyType_Spec node_spec = {
     "retrograd.accelerate._tensor.TraceNodeBase", sizeof(TraceNode), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, form_slots,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, node_slots,
 };
 
-/* -- pages ------------------------------------------------------------------------------------- */
+/* -- buffers -------------------------------------------------------------------------------------
+   */
 
-static PyObject *page_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *buffer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     TraceBuffer *self = (TraceBuffer *)make(type, 0);
@@ -245,30 +249,30 @@ static PyObject *page_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-static int page_traverse(TraceBuffer *self, visitproc visit, void *arg)
+static int buffer_traverse(TraceBuffer *self, visitproc visit, void *arg)
 {
     Py_VISIT(TYPE(self));
     Py_VISIT(self->slots);
     Py_VISIT(self->numbers);
     for (Py_ssize_t i = 0; i < self->listed; i++)
-        Py_VISIT(self->forms[i]);
+        Py_VISIT(self->trace_nodes[i]);
     return 0;
 }
 
-/* Forget which forms were made, but not how many. */
+/* Forget which trace nodes were made, but not how many. */
 static void turn(TraceBuffer *self)
 {
-    PyObject **forms = self->forms;
+    PyObject **trace_nodes = self->trace_nodes;
     Py_ssize_t n = self->listed;
     self->before += n;
-    self->forms = NULL;
+    self->trace_nodes = NULL;
     self->listed = self->room = 0;
     while (n > 0)
-        Py_DECREF(forms[--n]);
-    PyMem_Free(forms);
+        Py_DECREF(trace_nodes[--n]);
+    PyMem_Free(trace_nodes);
 }
 
-static int page_clear(TraceBuffer *self)
+static int buffer_clear(TraceBuffer *self)
 {
     turn(self);
     Py_CLEAR(self->slots);
@@ -276,7 +280,7 @@ static int page_clear(TraceBuffer *self)
     return 0;
 }
 
-static void page_dealloc(TraceBuffer *self)
+static void buffer_dealloc(TraceBuffer *self)
 {
     PyTypeObject *type = TYPE(self);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
@@ -284,40 +288,40 @@ static void page_dealloc(TraceBuffer *self)
     if (self->handles.next != NULL)
         while (self->handles.next != &self->handles)
             unlink_handle(handle_of(self->handles.next));
-    page_clear(self);
+    buffer_clear(self);
     release(self);
     Py_DECREF((PyObject *)type);
 }
 
-/* Room for the form of another handle. */
-static int widen(TraceBuffer *page)
+/* Room for the trace node of another handle. */
+static int widen(TraceBuffer *buffer)
 {
-    PyObject **forms;
-    Py_ssize_t room = 2 * page->room + 64;
-    if (page->listed < page->room)
+    PyObject **trace_nodes;
+    Py_ssize_t room = 2 * buffer->room + 64;
+    if (buffer->listed < buffer->room)
         return 0;
-    forms = PyMem_Realloc(page->forms, (size_t)room * sizeof(PyObject *));
-    if (forms == NULL) {
+    trace_nodes = PyMem_Realloc(buffer->trace_nodes, (size_t)room * sizeof(PyObject *));
+    if (trace_nodes == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    page->forms = forms;
-    page->room = room;
+    buffer->trace_nodes = trace_nodes;
+    buffer->room = room;
     return 0;
 }
 
 /* Enter a handle; there is room. */
-static void enter(TraceBuffer *page, Handle *h)
+static void enter(TraceBuffer *buffer, Handle *h)
 {
-    Py_INCREF(h->form);
-    page->forms[page->listed++] = h->form;
-    link_handle(page, h);
+    Py_INCREF(h->state);
+    buffer->trace_nodes[buffer->listed++] = h->state;
+    link_handle(buffer, h);
 }
 
-static PyObject *page_add(TraceBuffer *self, PyObject *h)
+static PyObject *buffer_add(TraceBuffer *self, PyObject *h)
 {
-    if (!PyObject_TypeCheck(h, handle_base) || ((Handle *)h)->form == NULL) {
-        PyErr_SetString(PyExc_TypeError, "a handle with a form is needed");
+    if (!PyObject_TypeCheck(h, handle_base) || !is_trace_node(((Handle *)h)->state)) {
+        PyErr_SetString(PyExc_TypeError, "a handle with a trace node is needed");
         return NULL;
     }
     if (widen(self) < 0)
@@ -326,26 +330,26 @@ static PyObject *page_add(TraceBuffer *self, PyObject *h)
     Py_RETURN_NONE;
 }
 
-static PyObject *page_made(TraceBuffer *self, PyObject *unused)
+static PyObject *buffer_made(TraceBuffer *self, PyObject *unused)
 {
     return PyLong_FromSsize_t(self->before + self->listed);
 }
 
-static PyObject *page_recorded(TraceBuffer *self, PyObject *unused)
+static PyObject *buffer_recorded(TraceBuffer *self, PyObject *unused)
 {
     PyObject *result = PyList_New(self->listed);
     if (result == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < self->listed; i++) {
-        Py_INCREF(self->forms[i]);
-        PyList_SetItem(result, i, self->forms[i]);
+        Py_INCREF(self->trace_nodes[i]);
+        PyList_SetItem(result, i, self->trace_nodes[i]);
     }
     return result;
 }
 
 /* Those of the list that stand for something else now leave it. One whose count of references is 0
    is being freed. */
-static PyObject *page_live_handles(TraceBuffer *self, PyObject *unused)
+static PyObject *buffer_live_handles(TraceBuffer *self, PyObject *unused)
 {
     Links *here, *next;
     PyObject *result = PyList_New(0);
@@ -354,7 +358,7 @@ static PyObject *page_live_handles(TraceBuffer *self, PyObject *unused)
     for (here = self->handles.next; here != &self->handles; here = next) {
         Handle *h = handle_of(here);
         next = here->next;
-        if (h->page != (PyObject *)self)
+        if (h->buffer != (PyObject *)self)
             unlink_handle(h);
         else if ((uint32_t)Py_REFCNT((PyObject *)h) != 0 && PyList_Append(result, (PyObject *)h) < 0) {
             Py_DECREF(result);
@@ -366,12 +370,12 @@ static PyObject *page_live_handles(TraceBuffer *self, PyObject *unused)
     return result;
 }
 
-static PyObject *page_stay(TraceBuffer *self, PyObject *unused)
+static PyObject *buffer_stay(TraceBuffer *self, PyObject *unused)
 {
-    Py_RETURN_NONE; /* the page has not lost sight of them */
+    Py_RETURN_NONE; /* the buffer has not lost sight of them */
 }
 
-static PyObject *page_take(TraceBuffer *self, PyObject *unused)
+static PyObject *buffer_take(TraceBuffer *self, PyObject *unused)
 {
     Py_ssize_t n = PyList_Size(self->numbers);
     if (n < 0 || PyList_Append(self->numbers, Py_None) < 0)
@@ -379,7 +383,7 @@ static PyObject *page_take(TraceBuffer *self, PyObject *unused)
     return PyLong_FromSsize_t(n);
 }
 
-static PyObject *page_numbers_from(TraceBuffer *self, PyObject *number)
+static PyObject *buffer_numbers_from(TraceBuffer *self, PyObject *number)
 {
     PyObject *result;
     Py_ssize_t n = PyLong_AsSsize_t(number);
@@ -396,34 +400,34 @@ static PyObject *page_numbers_from(TraceBuffer *self, PyObject *number)
     return result;
 }
 
-static PyObject *page_begin(TraceBuffer *self, PyObject *unused)
+static PyObject *buffer_begin(TraceBuffer *self, PyObject *unused)
 {
     self->open = 1;
     Py_RETURN_NONE;
 }
 
-static PyObject *page_end(TraceBuffer *self, PyObject *unused)
+static PyObject *buffer_end(TraceBuffer *self, PyObject *unused)
 {
     self->open = 0;
     Py_RETURN_NONE;
 }
 
-static PyMethodDef page_methods[] = {
-    {"add", (PyCFunction)page_add, METH_O, "List a handle that was made."},
-    {"made", (PyCFunction)page_made, METH_NOARGS, "How many handles were made on this page."},
-    {"recorded", (PyCFunction)page_recorded, METH_NOARGS,
-     "The forms of the handles made since the last call of `live_handles`; on a tape, of all."},
-    {"live_handles", (PyCFunction)page_live_handles, METH_NOARGS,
+static PyMethodDef buffer_methods[] = {
+    {"add", (PyCFunction)buffer_add, METH_O, "List a handle that was made."},
+    {"made", (PyCFunction)buffer_made, METH_NOARGS, "How many handles were made in this buffer."},
+    {"recorded", (PyCFunction)buffer_recorded, METH_NOARGS,
+     "The trace nodes of the handles made since the last call of `live_handles`; on a tape, of all."},
+    {"live_handles", (PyCFunction)buffer_live_handles, METH_NOARGS,
      "The handles that somebody holds, in the order of their making."},
-    {"stay", (PyCFunction)page_stay, METH_O, "Go on listing handles that `live_handles` gave."},
-    {"take", (PyCFunction)page_take, METH_NOARGS, "The number of the next number."},
-    {"numbers_from", (PyCFunction)page_numbers_from, METH_O, "Numbers from this one on."},
-    {"begin", (PyCFunction)page_begin, METH_NOARGS, "Record here from now on."},
-    {"end", (PyCFunction)page_end, METH_NOARGS, "Record nothing here from now on."},
+    {"stay", (PyCFunction)buffer_stay, METH_O, "Go on listing handles that `live_handles` gave."},
+    {"take", (PyCFunction)buffer_take, METH_NOARGS, "The number of the next number."},
+    {"numbers_from", (PyCFunction)buffer_numbers_from, METH_O, "Numbers from this one on."},
+    {"begin", (PyCFunction)buffer_begin, METH_NOARGS, "Record here from now on."},
+    {"end", (PyCFunction)buffer_end, METH_NOARGS, "Record nothing here from now on."},
     {NULL},
 };
 
-static PyMemberDef page_members[] = {
+static PyMemberDef buffer_members[] = {
     {"slots", T_OBJECT_EX, offsetof(TraceBuffer, slots), 0, NULL},
     {"numbers", T_OBJECT_EX, offsetof(TraceBuffer, numbers), READONLY, NULL},
     {"limit", T_PYSSIZET, offsetof(TraceBuffer, limit), 0, NULL},
@@ -433,20 +437,20 @@ static PyMemberDef page_members[] = {
     {NULL},
 };
 
-static PyType_Slot page_slots[] = {
-    {Py_tp_doc, "What recording a known operation needs of a page."},
-    {Py_tp_new, page_new},
-    {Py_tp_traverse, page_traverse},
-    {Py_tp_clear, page_clear},
-    {Py_tp_dealloc, page_dealloc},
-    {Py_tp_members, page_members},
-    {Py_tp_methods, page_methods},
+static PyType_Slot buffer_slots[] = {
+    {Py_tp_doc, "What recording a known operation needs of a buffer."},
+    {Py_tp_new, buffer_new},
+    {Py_tp_traverse, buffer_traverse},
+    {Py_tp_clear, buffer_clear},
+    {Py_tp_dealloc, buffer_dealloc},
+    {Py_tp_members, buffer_members},
+    {Py_tp_methods, buffer_methods},
     {0, NULL},
 };
 
-static PyType_Spec page_spec = {
+static PyType_Spec buffer_spec = {
     "retrograd.accelerate._tensor.TraceBufferBase", sizeof(TraceBuffer), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, page_slots,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, buffer_slots,
 };
 
 /* -- recording --------------------------------------------------------------------------------- */
@@ -458,97 +462,93 @@ static int is_handle(PyObject *x)
     return TYPE(x) == handle_class || PyObject_TypeCheck(x, handle_base);
 }
 
-static int is_form(PyObject *x)
+static int is_buffer(PyObject *x)
 {
-    return x != NULL && TYPE(x) == form_class;
-}
-
-static int is_page(PyObject *x)
-{
-    return TYPE(x) == page_class || PyObject_TypeCheck(x, buffer_base);
+    return TYPE(x) == buffer_class || PyObject_TypeCheck(x, buffer_base);
 }
 
 /* Whether a handle is on a tape. */
 static int is_taped(Handle *h)
 {
-    return h->page != NULL && is_page(h->page) && ((TraceBuffer *)h->page)->ordered;
+    return h->buffer != NULL && is_buffer(h->buffer) && ((TraceBuffer *)h->buffer)->ordered;
 }
 
-/* The page on which something is recorded with a handle, as a reference of the caller's: its own, or
-   that of the thread where it stands for an array that is on no tape. It is open, has room for a
+/* The buffer on which something is recorded with a handle, as a reference of the caller's: its own,
+   or that of the thread where it stands for an array that is on no tape. It is open, has room for a
    handle, and there is a spare one: from here on no other code of Python runs until the result is
    there. */
-static TraceBuffer *page_for(Handle *h)
+static TraceBuffer *buffer_for(Handle *h)
 {
-    PyObject *found = h->page;
-    int leaf = h->form == Py_None;
-    if (h->form == NULL || (found == NULL && !leaf))
+    PyObject *found = h->buffer;
+    int leaf = !is_trace_node(h->state);
+    if (found == NULL || h->state == NULL)
         return NULL;
     if (leaf && !is_taped(h))
-        found = PyObject_GetAttr(current, name_page);
+        found = PyObject_GetAttr(current, name_buffer);
     else
         Py_INCREF(found);
     if (found == NULL)
         return NULL;
-    if (is_page(found) && provide() == 0 && widen((TraceBuffer *)found) == 0) {
-        TraceBuffer *page = (TraceBuffer *)found;
-        int fits = !leaf || page->listed <= page->limit;
-        if (fits && page->open && page->slots != NULL && page->numbers != NULL)
-            return page;
+    if (is_buffer(found) && provide() == 0 && widen((TraceBuffer *)found) == 0) {
+        TraceBuffer *buffer = (TraceBuffer *)found;
+        int fits = !leaf || buffer->listed <= buffer->limit;
+        if (fits && buffer->open && buffer->slots != NULL && buffer->numbers != NULL)
+            return buffer;
     }
     Py_DECREF(found);
     return NULL;
 }
 
-/* What a handle is on a page, borrowed. */
-static TraceNode *form_on(TraceBuffer *page, Handle *h)
+/* What a handle is in a buffer, borrowed. */
+static TraceNode *trace_node_in(TraceBuffer *buffer, Handle *h)
 {
-    PyObject *form = h->form;
-    if (form == Py_None && h->own != NULL)
-        form = PyDict_GetItemWithError(page->slots, h->own);
-    else if (h->page != (PyObject *)page)
+    PyObject *found = h->state;
+    if (is_trace_node(found))
+        return h->buffer == (PyObject *)buffer ? (TraceNode *)found : NULL;
+    if (found == NULL || TYPE(found) != graph_node_class)
         return NULL;
-    return is_form(form) ? (TraceNode *)form : NULL;
+    found = PyDict_GetItemWithError(buffer->slots, found);
+    return is_trace_node(found) ? (TraceNode *)found : NULL;
 }
 
-/* The form that an operation leads to from a form, borrowed. What leads anywhere leads there for
-   good, so the first answer is kept at hand. */
-static TraceNode *result_of(TraceNode *form, PyObject *op, PyObject *other)
+/* The trace node that an operation leads to from a trace node, borrowed. What leads anywhere leads
+   there for good, so the first answer is kept at hand. */
+static TraceNode *result_of(TraceNode *trace_node, PyObject *op, PyObject *other)
 {
     PyObject *found = NULL, *table = NULL;
-    if (form->op == op && form->other == other)
-        return form->result;
-    if (form->successors != NULL)
-        table = PyDict_GetItemWithError(form->successors, op);
+    if (trace_node->op == op && trace_node->other == other)
+        return trace_node->result;
+    if (trace_node->successors != NULL)
+        table = PyDict_GetItemWithError(trace_node->successors, op);
     if (table != NULL)
         found = PyDict_GetItemWithError(table, other);
-    if (!is_form(found))
+    if (!is_trace_node(found))
         return NULL;
-    if (form->op == NULL) {
+    if (trace_node->op == NULL) {
         Py_INCREF(op);
         Py_INCREF(other);
         Py_INCREF(found);
-        form->op = op;
-        form->other = other;
-        form->result = (TraceNode *)found;
+        trace_node->op = op;
+        trace_node->other = other;
+        trace_node->result = (TraceNode *)found;
     }
     return (TraceNode *)found;
 }
 
 /* The same for an operation with number k of a recording. */
-static TraceNode *result_of_number(TraceNode *form, PyObject *op, Py_ssize_t k)
+static TraceNode *result_of_number(TraceNode *trace_node, PyObject *op, Py_ssize_t k)
 {
     PyObject *number;
     TraceNode *found;
-    if (form->op == op && form->other == NULL && form->number == k)
-        return form->result;
+    if (trace_node->op == op && trace_node->other == NULL && trace_node->number == k)
+        return trace_node->result;
     number = PyLong_FromSsize_t(k);
     if (number == NULL)
         return NULL;
-    found = result_of(form, op, number);
-    if (form->other == number) {
-        Py_CLEAR(form->other);
-        form->number = k;
+    found = result_of(trace_node, op, number);
+    if (trace_node->other == number) {
+        Py_CLEAR(trace_node->other);
+        trace_node->number = k;
     }
     Py_DECREF(number);
     return found;
@@ -569,43 +569,46 @@ static int tracks(TraceNode *found, int asked)
     return yes ? 1 : -1;
 }
 
-/* The form of a result at this point of a recording, see `next_in_program_order` in quick_dispatch.py: not one that is
-   on the page already, or would have come before something that is. */
-static TraceNode *next_in_program_order(TraceBuffer *page, TraceNode *found, TraceNode *x, TraceNode *other, int tracked)
+/* The trace node of a result at this point of a recording, see `next_in_program_order` in
+   quick_dispatch.py: not one that is in the buffer already, or would have come before something
+   that is. */
+static TraceNode *next_in_program_order(TraceBuffer *buffer, TraceNode *found, TraceNode *x,
+                                        TraceNode *other, int tracked)
 {
     if (tracked < 0)
         return NULL;
-    if ((!tracked && !page->ordered) || found == x || found == other)
+    if ((!tracked && !buffer->ordered) || found == x || found == other)
         return found;
-    while (found->order <= page->last) {
-        if (!is_form(found->duplicate))
+    while (found->order <= buffer->last) {
+        if (!is_trace_node(found->duplicate))
             return NULL;
         found = (TraceNode *)found->duplicate;
     }
     return found;
 }
 
-/* A handle on a form. There is a spare one, and room on the page. */
-static PyObject *hold(TraceBuffer *page, TraceNode *form, int tracked)
+/* A handle on a trace node. There is a spare one, and room in the buffer. */
+static PyObject *hold(TraceBuffer *buffer, TraceNode *trace_node, int tracked)
 {
     Handle *h = spare;
-    if ((tracked || page->ordered) && form->order > page->last)
-        page->last = form->order;
-    spare = (Handle *)h->form;
+    if ((tracked || buffer->ordered) && trace_node->order > buffer->last)
+        buffer->last = trace_node->order;
+    spare = (Handle *)h->state;
     spares--;
     PyObject_Init((PyObject *)h, handle_class);
-    h->form = (PyObject *)form;
-    Py_INCREF(h->form);
-    h->page = (PyObject *)page;
-    Py_INCREF(h->page);
+    h->state = (PyObject *)trace_node;
+    Py_INCREF(h->state);
+    h->buffer = (PyObject *)buffer;
+    Py_INCREF(h->buffer);
     h->requires_grad = tracked ? Py_True : Py_False;
     Py_INCREF(h->requires_grad);
-    enter(page, h);
+    enter(buffer, h);
     PyObject_GC_Track(h);
     return (PyObject *)h;
 }
 
-/* How a number is known that is part of a form, borrowed: see `number_key` in fast_path.py. */
+/* How a number is known that is part of a trace node, borrowed: see `number_key` in fast_path.py.
+   */
 static PyObject *key_of(PyObject *number)
 {
     PyObject *text, *key;
@@ -624,7 +627,7 @@ static int is_literal(double x)
     return x == 0.0 || x == 1.0 || x == -1.0 || x == 2.0 || x == 0.5;
 }
 
-/* Whether a number stands in a form for any number. */
+/* Whether a number stands in a trace node for any number. */
 static int is_free(PyObject *number)
 {
     int overflow;
@@ -638,49 +641,49 @@ static int is_free(PyObject *number)
 static PyObject *with_number(Function *f, PyObject *op, Handle *x, PyObject *number)
 {
     PyObject *result = NULL, *key;
-    TraceNode *form, *found;
+    TraceNode *trace_node, *found;
     int tracked;
-    TraceBuffer *page = page_for(x);
-    if (page == NULL)
+    TraceBuffer *buffer = buffer_for(x);
+    if (buffer == NULL)
         return NULL;
-    form = form_on(page, x);
-    if (form != NULL && f->numbers && form->takes_numbers && is_free(number)) {
-        found = result_of_number(form, op, PyList_Size(page->numbers));
+    trace_node = trace_node_in(buffer, x);
+    if (trace_node != NULL && f->numbers && trace_node->takes_numbers && is_free(number)) {
+        found = result_of_number(trace_node, op, PyList_Size(buffer->numbers));
         tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
-        found = next_in_program_order(page, found, form, NULL, tracked);
-        if (found != NULL && PyList_Append(page->numbers, number) == 0)
-            result = hold(page, found, tracked);
+        found = next_in_program_order(buffer, found, trace_node, NULL, tracked);
+        if (found != NULL && PyList_Append(buffer->numbers, number) == 0)
+            result = hold(buffer, found, tracked);
     }
-    else if (form != NULL) {
+    else if (trace_node != NULL) {
         key = key_of(number);
-        found = key != NULL ? result_of(form, op, key) : NULL;
+        found = key != NULL ? result_of(trace_node, op, key) : NULL;
         tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
-        found = next_in_program_order(page, found, form, NULL, tracked);
+        found = next_in_program_order(buffer, found, trace_node, NULL, tracked);
         if (found != NULL)
-            result = hold(page, found, tracked);
+            result = hold(buffer, found, tracked);
     }
-    Py_DECREF(page);
+    Py_DECREF(buffer);
     return result;
 }
 
 static PyObject *with_handle(PyObject *op, Handle *x, Handle *other)
 {
     PyObject *result = NULL;
-    TraceNode *form, *second, *found = NULL;
+    TraceNode *trace_node, *second, *found = NULL;
     int tracked = -1;
-    TraceBuffer *page = page_for(x->form == Py_None && is_taped(other) ? other : x);
-    if (page == NULL)
+    TraceBuffer *buffer = buffer_for(!is_trace_node(x->state) && is_taped(other) ? other : x);
+    if (buffer == NULL)
         return NULL;
-    form = form_on(page, x);
-    second = form != NULL ? form_on(page, other) : NULL;
+    trace_node = trace_node_in(buffer, x);
+    second = trace_node != NULL ? trace_node_in(buffer, other) : NULL;
     if (second != NULL)
-        found = result_of(form, op, (PyObject *)second);
+        found = result_of(trace_node, op, (PyObject *)second);
     if (found != NULL)
         tracked = tracks(found, x->requires_grad == Py_True || other->requires_grad == Py_True);
-    found = next_in_program_order(page, found, form, second, tracked);
+    found = next_in_program_order(buffer, found, trace_node, second, tracked);
     if (found != NULL)
-        result = hold(page, found, tracked);
-    Py_DECREF(page);
+        result = hold(buffer, found, tracked);
+    Py_DECREF(buffer);
     return result;
 }
 
@@ -689,7 +692,7 @@ static PyObject *pair(Function *f, PyObject *op, PyObject *x, PyObject *other)
 {
     if (PyFloat_CheckExact(other) || PyLong_CheckExact(other))
         return with_number(f, op, (Handle *)x, other);
-    if (!is_handle(other) || ((Handle *)other)->form == NULL)
+    if (!is_handle(other) || ((Handle *)other)->state == NULL)
         return NULL;
     return with_handle(op, (Handle *)x, (Handle *)other);
 }
@@ -698,18 +701,18 @@ static PyObject *pair(Function *f, PyObject *op, PyObject *x, PyObject *other)
 static PyObject *single(Function *f, Handle *x)
 {
     PyObject *result = NULL;
-    TraceNode *form, *found;
+    TraceNode *trace_node, *found;
     int tracked;
-    TraceBuffer *page = page_for(x);
-    if (page == NULL)
+    TraceBuffer *buffer = buffer_for(x);
+    if (buffer == NULL)
         return NULL;
-    form = form_on(page, x);
-    found = form != NULL ? result_of(form, f->op, Py_None) : NULL;
+    trace_node = trace_node_in(buffer, x);
+    found = trace_node != NULL ? result_of(trace_node, f->op, Py_None) : NULL;
     tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
-    found = next_in_program_order(page, found, form, NULL, tracked);
+    found = next_in_program_order(buffer, found, trace_node, NULL, tracked);
     if (found != NULL)
-        result = hold(page, found, tracked);
-    Py_DECREF(page);
+        result = hold(buffer, found, tracked);
+    Py_DECREF(buffer);
     return result;
 }
 
@@ -748,13 +751,14 @@ static PyObject *parts_of(PyObject *x)
 }
 
 /* An argument, or an element of one (`inner`), as part of a key, see `entry` in call_cache.py; NULL
-   if it cannot be one. Forms take the places of handles, whether one requires a gradient is noted. */
-static PyObject *entry_of(TraceBuffer *page, PyObject *x, int inner, int *asked)
+   if it cannot be one. Trace nodes take the places of handles, whether one requires a gradient is
+   noted. */
+static PyObject *entry_of(TraceBuffer *buffer, PyObject *x, int inner, int *asked)
 {
     PyObject *found = NULL;
     Py_ssize_t n;
     if (is_handle(x)) {
-        found = (PyObject *)form_on(page, (Handle *)x);
+        found = (PyObject *)trace_node_in(buffer, (Handle *)x);
         if (((Handle *)x)->requires_grad == Py_True)
             *asked = 1;
     }
@@ -773,7 +777,7 @@ static PyObject *entry_of(TraceBuffer *page, PyObject *x, int inner, int *asked)
     else if ((n = items_of(x)) >= 0) {
         PyObject *items = PyTuple_New(n);
         for (Py_ssize_t i = 0; items != NULL && i < n; i++) {
-            PyObject *item = items_of(x) == n ? entry_of(page, item_of(x, i), 1, asked) : NULL;
+            PyObject *item = items_of(x) == n ? entry_of(buffer, item_of(x, i), 1, asked) : NULL;
             if (item == NULL)
                 Py_CLEAR(items);
             else
@@ -786,7 +790,7 @@ static PyObject *entry_of(TraceBuffer *page, PyObject *x, int inner, int *asked)
 }
 
 /* Arguments as `lookup_call` in call_cache.py looks them up, see `options` there. */
-static PyObject *key_of_options(TraceBuffer *page, PyObject *const *options, Py_ssize_t count,
+static PyObject *key_of_options(TraceBuffer *buffer, PyObject *const *options, Py_ssize_t count,
                                 PyObject *names, int *asked)
 {
     PyObject *key, *values, *types;
@@ -798,7 +802,7 @@ static PyObject *key_of_options(TraceBuffer *page, PyObject *const *options, Py_
     values = PyTuple_New(count);
     types = PyTuple_New(count);
     for (Py_ssize_t i = 0; i < count && values != NULL && types != NULL; i++) {
-        PyObject *entry = entry_of(page, options[i], 0, asked);
+        PyObject *entry = entry_of(buffer, options[i], 0, asked);
         if (entry == NULL)
             Py_CLEAR(values);
         else {
@@ -828,11 +832,11 @@ static Handle *first_handle(PyObject *const *args, Py_ssize_t n)
     return NULL;
 }
 
-/* The handle among arguments that says which page is recorded on: the first one, unless it stands for
-   an array, and another one is on a tape. */
+/* The handle among arguments that says which buffer is recorded in: the first one, unless it stands
+   for an array, and another one is on a tape. */
 static Handle *leading_handle(Handle *x, PyObject *const *args, Py_ssize_t n)
 {
-    if (x == NULL || x->form != Py_None || is_taped(x))
+    if (x == NULL || is_trace_node(x->state) || is_taped(x))
         return x;
     for (Py_ssize_t i = 0; i < n; i++) {
         if (is_handle(args[i]) && is_taped((Handle *)args[i]))
@@ -844,9 +848,10 @@ static Handle *leading_handle(Handle *x, PyObject *const *args, Py_ssize_t n)
     return x;
 }
 
-/* Whether handles among arguments are on a page what a key says, and `form` is one of them; -1: a
-   handle is not. Collections of garbage while the key was made may have changed that. */
-static int is_among(TraceBuffer *page, PyObject *const *options, PyObject *key, TraceNode *form)
+/* Whether handles among arguments are in a buffer what a key says, and `trace node` is one of them;
+   -1: a handle is not. Collections of garbage while the key was made may have changed that. */
+static int is_among(TraceBuffer *buffer, PyObject *const *options, PyObject *key,
+                    TraceNode *trace_node)
 {
     PyObject *values = PyTuple_GetItem(key, 0);
     int found = 0;
@@ -859,9 +864,9 @@ static int is_among(TraceBuffer *page, PyObject *const *options, PyObject *key, 
             PyObject *item = k < 0 ? x : item_of(x, k), *known = k < 0 ? value : item_of(value, k);
             if (!is_handle(item))
                 continue;
-            if ((PyObject *)form_on(page, (Handle *)item) != known)
+            if ((PyObject *)trace_node_in(buffer, (Handle *)item) != known)
                 return -1;
-            found |= known == (PyObject *)form;
+            found |= known == (PyObject *)trace_node;
         }
     }
     return found;
@@ -875,25 +880,26 @@ static PyObject *with_options(Function *f, PyObject *const *args, Py_ssize_t n, 
     Handle *x = handle_class != NULL ? first_handle(args, n) : NULL;
     int asked = 0;
     Handle *lead = leading_handle(x, args, n);
-    TraceBuffer *page = x != NULL ? page_for(lead) : NULL;
-    if (page == NULL)
+    TraceBuffer *buffer = x != NULL ? buffer_for(lead) : NULL;
+    if (buffer == NULL)
         return NULL;
-    key = key_of_options(page, args, count, names, &asked);
-    Py_DECREF(page);
-    page = key != NULL ? page_for(lead) : NULL;
-    if (page != NULL) {
-        TraceNode *form = form_on(page, x), *found = NULL;
+    key = key_of_options(buffer, args, count, names, &asked);
+    Py_DECREF(buffer);
+    buffer = key != NULL ? buffer_for(lead) : NULL;
+    if (buffer != NULL) {
+        TraceNode *trace_node = trace_node_in(buffer, x), *found = NULL;
         int tracked = -1, given = 0;
-        if (form != NULL && page->before + page->listed < page->limit)
-            found = result_of(form, f->op, key);
+        if (trace_node != NULL && buffer->before + buffer->listed < buffer->limit)
+            found = result_of(trace_node, f->op, key);
         if (found != NULL)
-            given = is_among(page, args, key, found);
+            given = is_among(buffer, args, key, found);
         if (found != NULL && given >= 0)
             tracked = tracks(found, asked);
-        found = next_in_program_order(page, found, form, given > 0 ? found : form, tracked);
+        found = next_in_program_order(buffer, found, trace_node, given > 0 ? found : trace_node,
+                                      tracked);
         if (found != NULL)
-            result = hold(page, found, tracked);
-        Py_DECREF(page);
+            result = hold(buffer, found, tracked);
+        Py_DECREF(buffer);
     }
     Py_XDECREF(key);
     return result;
@@ -1131,7 +1137,8 @@ UNARY(SLOT_1)
 static PyObject *in_place(int which, PyObject *a, PyObject *b)
 {
     Handle *h = (Handle *)a;
-    if (is_handle(a) && h->requires_grad == Py_True && h->form == Py_None && plain[which] != NULL)
+    if (is_handle(a) && h->requires_grad == Py_True && !is_trace_node(h->state)
+        && plain[which] != NULL)
         return PyObject_CallMethod(a, "_change", "OO", (PyObject *)plain[which], b);
     return binary(which, a, b);
 }
@@ -1201,7 +1208,8 @@ static PyType_Spec handle_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, handle_slots,
 };
 
-/* Take the functions of an operator out of a class, so that the slots above stand in their place. */
+/* Take the functions of an operator out of a class, so that the slots above stand in their place.
+   */
 static int take_over(PyObject *cls, const char *name, int which, int two)
 {
     char attribute[32];
@@ -1225,9 +1233,9 @@ static int take_over(PyObject *cls, const char *name, int which, int two)
 
 static PyObject *install(PyObject *module, PyObject *args)
 {
-    PyTypeObject *handles, *forms, *pages, *dtypes;
-    PyObject *page, *on, *ints, *texts;
-    if (!PyArg_ParseTuple(args, "OOOOOOO!O!", &handles, &pages, &forms, &dtypes, &page, &on,
+    PyTypeObject *handles, *nodes, *buffers, *graph_nodes, *dtypes;
+    PyObject *buffer, *on, *ints, *texts;
+    if (!PyArg_ParseTuple(args, "OOOOOOOO!O!", &handles, &buffers, &nodes, &graph_nodes, &dtypes, &buffer, &on,
                           &PyDict_Type, &ints, &PyDict_Type, &texts))
         return NULL;
     if (handle_class != NULL) {
@@ -1238,20 +1246,22 @@ static PyObject *install(PyObject *module, PyObject *args)
 #define ONE(name) if (take_over((PyObject *)handles, #name, OPERATOR_##name, 0) < 0) return NULL;
     BINARY(TWO)
     UNARY(ONE)
-    current = page;
+    current = buffer;
     enabled = on;
     integers = ints;
     floats = texts;
-    page_class = pages;
-    form_class = forms;
+    buffer_class = buffers;
+    node_class = nodes;
+    graph_node_class = graph_nodes;
     dtype_class = dtypes;
     handle_class = handles;
-    Py_INCREF(page);
+    Py_INCREF(buffer);
     Py_INCREF(on);
     Py_INCREF(ints);
     Py_INCREF(texts);
-    Py_INCREF((PyObject *)pages);
-    Py_INCREF((PyObject *)forms);
+    Py_INCREF((PyObject *)buffers);
+    Py_INCREF((PyObject *)nodes);
+    Py_INCREF((PyObject *)graph_nodes);
     Py_INCREF((PyObject *)dtypes);
     Py_INCREF((PyObject *)handles);
     Py_RETURN_NONE;
@@ -1278,19 +1288,19 @@ static PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *s
 PyMODINIT_FUNC PyInit__tensor(void)
 {
     PyObject *types, *module = PyModule_Create(&module_definition);
-    if (module == NULL)
+    if (module == NULL || PyModule_AddStringConstant(module, "STAMP", RETROGRAD_STAMP) < 0)
         return NULL;
     types = PyImport_ImportModule("types");
     method_type = types != NULL ? PyObject_GetAttrString(types, "MethodType") : NULL;
     Py_XDECREF(types);
-    name_page = PyUnicode_InternFromString("page");
+    name_buffer = PyUnicode_InternFromString("buffer");
     no_options = Py_BuildValue("(()()())");
     slice_names = Py_BuildValue("(sss)", "start", "stop", "step");
     handle_base = add_type(module, "HandleBase", &handle_spec);
-    node_base = handle_base != NULL ? add_type(module, "TraceNodeBase", &form_spec) : NULL;
-    buffer_base = node_base != NULL ? add_type(module, "TraceBufferBase", &page_spec) : NULL;
+    node_base = handle_base != NULL ? add_type(module, "TraceNodeBase", &node_spec) : NULL;
+    buffer_base = node_base != NULL ? add_type(module, "TraceBufferBase", &buffer_spec) : NULL;
     function_type = buffer_base != NULL ? add_type(module, "Function", &function_spec) : NULL;
-    if (method_type == NULL || name_page == NULL || no_options == NULL || slice_names == NULL
+    if (method_type == NULL || name_buffer == NULL || no_options == NULL || slice_names == NULL
         || function_type == NULL) {
         Py_DECREF(module);
         return NULL;

@@ -1,8 +1,8 @@
-/* The recorder of scalars: a page of rows, and `Value`, a handle on one.
+/* The recorder of scalars: a tape of rows, and `Value`, a handle on one.
  *
  * Twin of `scalar/tape.py` and `recorder.py`, for what happens with every operation. All
- * else is Python: `compiled_page.py` has a subclass of `Page`, and operations on operands that are
- * not on one open page go to `placing.record`. Rows lie in flat arrays from the start, and nothing
+ * else is Python: `native_tape.py` has a subclass of `Tape`, and operations on operands that are
+ * not on one open tape go to `placing.record`. Rows lie in flat arrays from the start, and nothing
  * here is interrupted by another thread, so rows are never half written.
  *
  * A handle of an operation is not tracked by the cyclic collector, which would cost more than all
@@ -26,7 +26,7 @@ typedef struct Value Value;
  * its number and its gradient were set to; 0 where there is none. */
 typedef struct {
     Value *leaf;
-    int64_t place, data, grad;
+    int64_t row, data, grad;
 } Slot;
 
 typedef struct {
@@ -44,13 +44,14 @@ typedef struct {
     PyObject *constants;  /* rows by number */
     PyObject *trace;      /* or NULL */
     int64_t zero;         /* the row of the number 0, or 0 */
-    int64_t serial;       /* of a page that a function is traced on; else 0 */
+    int64_t serial;       /* of a tape that a function is traced on; else 0 */
     Slot *slots;
     int64_t slot_count, slot_room;
-    char closed, waiting; /* waiting: there are rows of other pages without a value */
-} Page;
+    char closed, waiting; /* waiting: there are rows of other tapes without a value */
+} Tape;
 
-/* What only leaves have, apart from the handle: graphs of millions of handles are bound by memory. */
+/* What only leaves have, apart from the handle: graphs of millions of handles are bound by memory.
+   */
 typedef struct {
     double own_data, own_grad;
     double *data, *grad; /* these, or numbers in the arrays of `home` */
@@ -60,12 +61,12 @@ typedef struct {
 
 struct Value {
     PyObject_HEAD
-    Page *page; /* or NULL */
+    Tape *tape; /* or NULL */
     int64_t row;
     Leaf *leaf; /* NULL of what was computed */
 };
 
-static PyTypeObject *PageType, *ValueType;
+static PyTypeObject *TapeType, *ValueType;
 static Machine machine;
 static PyObject *load_machine, *record, *construct, *traces, *number_of, *evaluate;
 static PyObject *unsettable;
@@ -75,7 +76,7 @@ static int64_t limit = 1 << 16;
 static Value *free_values[FREE_VALUES];
 static int free_count;
 
-/* -- pages ------------------------------------------------------------------------------------ */
+/* -- tapes ------------------------------------------------------------------------------------ */
 static int grow(void **memory, int64_t from, int64_t to, size_t size) {
     void *bigger = PyMem_Realloc(*memory, (size_t)to * size);
     if (!bigger) {
@@ -87,7 +88,7 @@ static int grow(void **memory, int64_t from, int64_t to, size_t size) {
     return 0;
 }
 
-static int reserve(Page *p, int64_t rows) {
+static int reserve(Tape *p, int64_t rows) {
     if (rows <= p->room)
         return 0;
     int64_t room = p->room ? p->room + p->room / 2 : 64;
@@ -107,7 +108,7 @@ static int reserve(Page *p, int64_t rows) {
     return 0;
 }
 
-static int reserve_grads(Page *p) {
+static int reserve_grads(Tape *p) {
     if (p->rows <= p->grad_room)
         return 0;
     int64_t old = p->grad_room, new = p->rows;
@@ -121,8 +122,8 @@ static int reserve_grads(Page *p) {
     return 0;
 }
 
-/* A new row; the page is open and there is no need to ask. */
-static int64_t put(Page *p, int code, int64_t a, int64_t b) {
+/* A new row; the tape is open and there is no need to ask. */
+static int64_t put(Tape *p, int code, int64_t a, int64_t b) {
     int64_t i = p->rows;
     if (i >= p->room) {
         if (reserve(p, i + 1))
@@ -147,14 +148,14 @@ static int64_t put(Page *p, int code, int64_t a, int64_t b) {
     return i;
 }
 
-static int64_t put_given(Page *p, int code, double x) {
+static int64_t put_given(Tape *p, int code, double x) {
     int64_t i = put(p, code, 0, 0);
     if (i >= 0)
         p->values[i] = x;
     return i;
 }
 
-static int64_t number(Page *p, PyObject *key, double x) {
+static int64_t number(Tape *p, PyObject *key, double x) {
     int cached = x != 0 || !signbit(x); /* as a key -0.0 would be 0.0 */
     if (cached) {
         PyObject *found = PyDict_GetItemWithError(p->constants, key);
@@ -177,19 +178,20 @@ static int64_t number(Page *p, PyObject *key, double x) {
     return i;
 }
 
-/* -- tracing: one function at a time in a process, under the lock -------------------------------- */
+/* -- tracing: one function at a time in a process, under the lock --------------------------------
+   */
 enum { GRADIENT = 102, START = 101, STOP = 103 }; /* as in `opcodes.py` */
-static Page *traced_page;
+static Tape *traced_tape;
 static unsigned long tracer;
 static int64_t serials;
 
-/* The page that this thread traces on, or NULL. */
-static Page *tracing(void) {
-    return traced_page && PyThread_get_thread_ident() == tracer ? traced_page : NULL;
+/* The tape that this thread traces on, or NULL. */
+static Tape *tracing(void) {
+    return traced_tape && PyThread_get_thread_ident() == tracer ? traced_tape : NULL;
 }
 
 /* What the trace knows of a leaf. */
-static Slot *slot_of(Page *p, Value *x) {
+static Slot *slot_of(Tape *p, Value *x) {
     if (x->leaf->serial == p->serial)
         return p->slots + x->leaf->slot;
     if (p->slot_count == p->slot_room) {
@@ -203,12 +205,12 @@ static Slot *slot_of(Page *p, Value *x) {
     Slot *s = p->slots + p->slot_count++;
     Py_INCREF((PyObject *)x);
     s->leaf = x;
-    s->place = s->data = s->grad = 0;
+    s->row = s->data = s->grad = 0;
     return s;
 }
 
 /* An error, by the trace itself, if it is over. */
-static int alive(Page *p) {
+static int alive(Tape *p) {
     if (!p->closed)
         return 0;
     PyObject *done = PyObject_CallMethod(p->trace, "put", "i", 0);
@@ -217,17 +219,17 @@ static int alive(Page *p) {
 }
 
 /* The row of a leaf as it is at the moment; `b` is the row that it was set to. */
-static int64_t traced_attach(Page *p, Value *x) {
+static int64_t traced_attach(Tape *p, Value *x) {
     Slot *s = slot_of(p, x);
     if (!s || alive(p))
         return -1;
-    if (!s->place)
-        s->place = put(p, LEAF, s - p->slots, s->data);
-    return s->place;
+    if (!s->row)
+        s->row = put(p, LEAF, s - p->slots, s->data);
+    return s->row;
 }
 
 /* The row of its gradient; 0 if that is the number 0. */
-static int64_t traced_grad(Page *p, Value *x) {
+static int64_t traced_grad(Tape *p, Value *x) {
     Slot *s = slot_of(p, x);
     if (!s || alive(p))
         return -1;
@@ -236,7 +238,7 @@ static int64_t traced_grad(Page *p, Value *x) {
     return s->grad == p->zero ? 0 : s->grad;
 }
 
-static int64_t attach(Page *p, Value *x) {
+static int64_t attach(Tape *p, Value *x) {
     if (p->serial)
         return traced_attach(p, x);
     if (p->leaf_count == p->leaf_room) {
@@ -253,16 +255,16 @@ static int64_t attach(Page *p, Value *x) {
         return -1;
     p->values[i] = *x->leaf->data;
     if (!x->leaf->home && !p->closed && PyList_Size(traces) == 0) {
-        Page *before = x->page;
+        Tape *before = x->tape;
         Py_INCREF((PyObject *)p);
-        x->page = p;
+        x->tape = p;
         x->row = i;
         Py_XDECREF((PyObject *)before);
     }
     return i;
 }
 
-static int compute(Page *p, int64_t i) {
+static int compute(Tape *p, int64_t i) {
     if (i < p->done)
         return 0;
     if (p->waiting) {
@@ -285,15 +287,15 @@ static int compute(Page *p, int64_t i) {
     return 0;
 }
 
-static int checked(Page *p, int64_t i) {
+static int checked(Tape *p, int64_t i) {
     if (i >= 0 && i < p->rows)
         return 0;
-    PyErr_Format(PyExc_IndexError, "the page has no row %lld", (long long)i);
+    PyErr_Format(PyExc_IndexError, "the tape has no row %lld", (long long)i);
     return -1;
 }
 
-static PyObject *page_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    Page *p = (Page *)PyType_GenericAlloc(type, 0);
+static PyObject *tape_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    Tape *p = (Tape *)PyType_GenericAlloc(type, 0);
     if (!p)
         return NULL;
     p->constants = PyDict_New();
@@ -305,8 +307,8 @@ static PyObject *page_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     return (PyObject *)p;
 }
 
-static int page_traverse(PyObject *self, visitproc visit, void *arg) {
-    Page *p = (Page *)self;
+static int tape_traverse(PyObject *self, visitproc visit, void *arg) {
+    Tape *p = (Tape *)self;
     Py_VISIT((PyObject *)Py_TYPE(self));
     for (int64_t i = 0; i < p->leaf_count; i++)
         Py_VISIT((PyObject *)p->leaves[i]);
@@ -317,8 +319,8 @@ static int page_traverse(PyObject *self, visitproc visit, void *arg) {
     return 0;
 }
 
-static int page_clear(PyObject *self) {
-    Page *p = (Page *)self;
+static int tape_clear(PyObject *self) {
+    Tape *p = (Tape *)self;
     int64_t n = p->leaf_count;
     Value **leaves = p->leaves;
     p->leaf_count = p->leaf_room = 0;
@@ -339,11 +341,11 @@ static int page_clear(PyObject *self) {
     return 0;
 }
 
-static void page_dealloc(PyObject *self) {
-    Page *p = (Page *)self;
+static void tape_dealloc(PyObject *self) {
+    Tape *p = (Tape *)self;
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    page_clear(self);
+    tape_clear(self);
     PyMem_Free(p->code);
     PyMem_Free(p->a);
     PyMem_Free(p->b);
@@ -359,72 +361,72 @@ static void page_dealloc(PyObject *self) {
 
 static PyObject *closed_error;
 
-static PyObject *made(Page *p, int64_t row);
+static PyObject *made(Tape *p, int64_t row);
 
-static int is_open(Page *p) {
+static int is_open(Tape *p) {
     if (!p->closed)
         return 1;
     PyErr_SetNone(closed_error);
     return 0;
 }
 
-static PyObject *page_put(PyObject *self, PyObject *args) {
+static PyObject *tape_put(PyObject *self, PyObject *args) {
     int code;
     long long a = 0, b = 0;
-    if (!PyArg_ParseTuple(args, "i|LL", &code, &a, &b) || !is_open((Page *)self))
+    if (!PyArg_ParseTuple(args, "i|LL", &code, &a, &b) || !is_open((Tape *)self))
         return NULL;
-    Page *p = (Page *)self;
+    Tape *p = (Tape *)self;
     if (!p->trace && code > CUSTOM && (checked(p, a) || checked(p, b)))
         return NULL;
     int64_t i = put(p, code, a, b);
     return i < 0 ? NULL : PyLong_FromLongLong(i);
 }
 
-static PyObject *page_put_given(PyObject *self, PyObject *args) {
+static PyObject *tape_put_given(PyObject *self, PyObject *args) {
     int code;
     double x;
-    if (!PyArg_ParseTuple(args, "id", &code, &x) || !is_open((Page *)self))
+    if (!PyArg_ParseTuple(args, "id", &code, &x) || !is_open((Tape *)self))
         return NULL;
-    int64_t i = put_given((Page *)self, code, x);
+    int64_t i = put_given((Tape *)self, code, x);
     return i < 0 ? NULL : PyLong_FromLongLong(i);
 }
 
-static PyObject *page_number(PyObject *self, PyObject *x) {
-    if (!is_open((Page *)self))
+static PyObject *tape_number(PyObject *self, PyObject *x) {
+    if (!is_open((Tape *)self))
         return NULL;
     PyObject *key = PyNumber_Float(x);
     if (!key)
         return NULL;
-    int64_t i = number((Page *)self, key, PyFloat_AsDouble(key));
+    int64_t i = number((Tape *)self, key, PyFloat_AsDouble(key));
     Py_DECREF(key);
     return i < 0 ? NULL : PyLong_FromLongLong(i);
 }
 
-static PyObject *page_attach(PyObject *self, PyObject *x) {
+static PyObject *tape_attach(PyObject *self, PyObject *x) {
     if (!PyObject_TypeCheck(x, ValueType)) {
         PyErr_SetString(PyExc_TypeError, "a leaf is a Value of the same recorder");
         return NULL;
     }
-    if (!is_open((Page *)self))
+    if (!is_open((Tape *)self))
         return NULL;
-    int64_t i = attach((Page *)self, (Value *)x);
+    int64_t i = attach((Tape *)self, (Value *)x);
     return i < 0 ? NULL : PyLong_FromLongLong(i);
 }
 
-static PyObject *page_close(PyObject *self, PyObject *unused) {
-    Page *p = (Page *)self;
+static PyObject *tape_close(PyObject *self, PyObject *unused) {
+    Tape *p = (Tape *)self;
     p->closed = 1;
     for (int64_t i = 0; i < p->leaf_count; i++)
-        if (p->leaves[i]->page == p) {
-            p->leaves[i]->page = NULL;
+        if (p->leaves[i]->tape == p) {
+            p->leaves[i]->tape = NULL;
             Py_DECREF((PyObject *)p);
         }
     PyDict_Clear(p->constants);
     return PyLong_FromLongLong(p->rows);
 }
 
-static PyObject *page_value(PyObject *self, PyObject *arg) {
-    Page *p = (Page *)self;
+static PyObject *tape_value(PyObject *self, PyObject *arg) {
+    Tape *p = (Tape *)self;
     int64_t i = PyLong_AsLongLong(arg);
     if ((i == -1 && PyErr_Occurred()) || checked(p, i))
         return NULL;
@@ -433,26 +435,26 @@ static PyObject *page_value(PyObject *self, PyObject *arg) {
     return compute(p, i) ? NULL : PyFloat_FromDouble(p->values[i]);
 }
 
-static PyObject *page_set_value(PyObject *self, PyObject *args) {
+static PyObject *tape_set_value(PyObject *self, PyObject *args) {
     long long i;
     double x;
-    if (!PyArg_ParseTuple(args, "Ld", &i, &x) || checked((Page *)self, i))
+    if (!PyArg_ParseTuple(args, "Ld", &i, &x) || checked((Tape *)self, i))
         return NULL;
-    ((Page *)self)->values[i] = x;
+    ((Tape *)self)->values[i] = x;
     Py_RETURN_NONE;
 }
 
-static PyObject *page_set_code(PyObject *self, PyObject *args) {
+static PyObject *tape_set_code(PyObject *self, PyObject *args) {
     long long i;
     int code;
-    if (!PyArg_ParseTuple(args, "Li", &i, &code) || checked((Page *)self, i))
+    if (!PyArg_ParseTuple(args, "Li", &i, &code) || checked((Tape *)self, i))
         return NULL;
-    ((Page *)self)->code[i] = (uint8_t)code;
+    ((Tape *)self)->code[i] = (uint8_t)code;
     Py_RETURN_NONE;
 }
 
-static PyObject *page_row(PyObject *self, PyObject *arg) {
-    Page *p = (Page *)self;
+static PyObject *tape_row(PyObject *self, PyObject *arg) {
+    Tape *p = (Tape *)self;
     int64_t i = PyLong_AsLongLong(arg);
     if ((i == -1 && PyErr_Occurred()) || checked(p, i))
         return NULL;
@@ -460,8 +462,8 @@ static PyObject *page_row(PyObject *self, PyObject *arg) {
     return Py_BuildValue("iii", p->code[i], given ? 0 : p->a[i], given ? 0 : p->b[i]);
 }
 
-static PyObject *page_grad(PyObject *self, PyObject *arg) {
-    Page *p = (Page *)self;
+static PyObject *tape_grad(PyObject *self, PyObject *arg) {
+    Tape *p = (Tape *)self;
     int64_t i = PyLong_AsLongLong(arg);
     if ((i == -1 && PyErr_Occurred()) || checked(p, i))
         return NULL;
@@ -470,8 +472,8 @@ static PyObject *page_grad(PyObject *self, PyObject *arg) {
     return PyFloat_FromDouble(i < p->grad_room ? p->grads[i] : 0.0);
 }
 
-static PyObject *page_set_grad(PyObject *self, PyObject *args) {
-    Page *p = (Page *)self;
+static PyObject *tape_set_grad(PyObject *self, PyObject *args) {
+    Tape *p = (Tape *)self;
     long long i;
     double g;
     if (!PyArg_ParseTuple(args, "Ld", &i, &g) || checked(p, i))
@@ -484,8 +486,8 @@ static PyObject *page_set_grad(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyObject *page_begin(PyObject *self, PyObject *unused) {
-    Page *p = (Page *)self;
+static PyObject *tape_begin(PyObject *self, PyObject *unused) {
+    Tape *p = (Tape *)self;
     if (reserve_grads(p))
         return NULL;
     p->table[EPOCH]++;
@@ -493,8 +495,8 @@ static PyObject *page_begin(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-static PyObject *page_seed(PyObject *self, PyObject *args) {
-    Page *p = (Page *)self;
+static PyObject *tape_seed(PyObject *self, PyObject *args) {
+    Tape *p = (Tape *)self;
     long long i;
     double g;
     if (!PyArg_ParseTuple(args, "Ld", &i, &g) || checked(p, i) || reserve_grads(p))
@@ -512,8 +514,8 @@ static PyObject *page_seed(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyObject *page_back(PyObject *self, PyObject *args) {
-    Page *p = (Page *)self;
+static PyObject *tape_back(PyObject *self, PyObject *args) {
+    Tape *p = (Tape *)self;
     long long start, end;
     if (!PyArg_ParseTuple(args, "LL", &start, &end) || compute(p, start < 0 ? 0 : start))
         return NULL;
@@ -522,8 +524,8 @@ static PyObject *page_back(PyObject *self, PyObject *args) {
     return PyBool_FromLong(machine(p->table, start, end, 1) > 0);
 }
 
-static PyObject *page_visited(PyObject *self, PyObject *arg) {
-    Page *p = (Page *)self;
+static PyObject *tape_visited(PyObject *self, PyObject *arg) {
+    Tape *p = (Tape *)self;
     int64_t i = PyLong_AsLongLong(arg);
     if ((i == -1 && PyErr_Occurred()) || checked(p, i))
         return NULL;
@@ -535,7 +537,7 @@ static PyObject *page_visited(PyObject *self, PyObject *arg) {
 
 /* Rows that were reached and their cotangents; with `add` those of leaves are added to them
  * instead. */
-static PyObject *reached(Page *p, int add) {
+static PyObject *reached(Tape *p, int add) {
     PyObject *found = PyList_New(0);
     for (int64_t k = 0; found && k < p->table[FOUND]; k++) {
         int32_t i = p->reached[k];
@@ -553,25 +555,25 @@ static PyObject *reached(Page *p, int add) {
     return found;
 }
 
-static PyObject *page_reached(PyObject *self, PyObject *unused) { return reached((Page *)self, 0); }
+static PyObject *tape_reached(PyObject *self, PyObject *unused) { return reached((Tape *)self, 0); }
 
-static PyObject *page_collect(PyObject *self, PyObject *unused) { return reached((Page *)self, 1); }
+static PyObject *tape_collect(PyObject *self, PyObject *unused) { return reached((Tape *)self, 1); }
 
-static PyObject *page_clear_grads(PyObject *self, PyObject *unused) {
-    Page *p = (Page *)self;
+static PyObject *tape_clear_grads(PyObject *self, PyObject *unused) {
+    Tape *p = (Tape *)self;
     for (int64_t i = 0; i < p->grad_room; i++)
         if (p->stamps[i] == (int32_t)p->table[EPOCH])
             p->grads[i] = 0;
     Py_RETURN_NONE;
 }
 
-static PyObject *page_saved(PyObject *self, PyObject *unused) {
-    Page *p = (Page *)self;
+static PyObject *tape_saved(PyObject *self, PyObject *unused) {
+    Tape *p = (Tape *)self;
     return PyBytes_FromStringAndSize((char *)p->grads, (Py_ssize_t)(8 * p->grad_room));
 }
 
-static PyObject *page_restore(PyObject *self, PyObject *bytes) {
-    Page *p = (Page *)self;
+static PyObject *tape_restore(PyObject *self, PyObject *bytes) {
+    Tape *p = (Tape *)self;
     char *from;
     Py_ssize_t size;
     if (PyBytes_AsStringAndSize(bytes, &from, &size))
@@ -585,8 +587,8 @@ static PyObject *page_restore(PyObject *self, PyObject *bytes) {
     Py_RETURN_NONE;
 }
 
-static PyObject *page_held(PyObject *self, PyObject *unused) {
-    Page *p = (Page *)self;
+static PyObject *tape_held(PyObject *self, PyObject *unused) {
+    Tape *p = (Tape *)self;
     PyObject *found = PySet_New(NULL);
     for (int64_t i = 0; found && i < p->rows; i++)
         if (p->held[i]) {
@@ -598,8 +600,8 @@ static PyObject *page_held(PyObject *self, PyObject *unused) {
     return found;
 }
 
-static PyObject *page_leaf(PyObject *self, PyObject *arg) {
-    Page *p = (Page *)self;
+static PyObject *tape_leaf(PyObject *self, PyObject *arg) {
+    Tape *p = (Tape *)self;
     int64_t i = PyLong_AsLongLong(arg);
     if ((i == -1 && PyErr_Occurred()) || checked(p, i))
         return NULL;
@@ -612,35 +614,35 @@ static PyObject *page_leaf(PyObject *self, PyObject *arg) {
     return x;
 }
 
-static PyObject *page_memory(PyObject *self, PyObject *unused) {
-    Page *p = (Page *)self;
+static PyObject *tape_memory(PyObject *self, PyObject *unused) {
+    Tape *p = (Tape *)self;
     Py_ssize_t n = (Py_ssize_t)p->rows;
     return Py_BuildValue("y#y#y#y#", (char *)p->code, n, (char *)p->a, 4 * n, (char *)p->b, 4 * n,
                          (char *)p->values, 8 * n);
 }
 
-static PyObject *page_compute(PyObject *self, PyObject *arg) {
+static PyObject *tape_compute(PyObject *self, PyObject *arg) {
     int64_t i = PyLong_AsLongLong(arg);
-    if ((i == -1 && PyErr_Occurred()) || compute((Page *)self, i))
+    if ((i == -1 && PyErr_Occurred()) || compute((Tape *)self, i))
         return NULL;
     Py_RETURN_NONE;
 }
 
-static PyObject *page_trace_begin(PyObject *self, PyObject *unused) {
-    traced_page = (Page *)self;
+static PyObject *tape_trace_begin(PyObject *self, PyObject *unused) {
+    traced_tape = (Tape *)self;
     tracer = PyThread_get_thread_ident();
-    traced_page->serial = ++serials;
+    traced_tape->serial = ++serials;
     Py_RETURN_NONE;
 }
 
-static PyObject *page_trace_end(PyObject *self, PyObject *unused) {
-    if (traced_page == (Page *)self)
-        traced_page = NULL;
+static PyObject *tape_trace_end(PyObject *self, PyObject *unused) {
+    if (traced_tape == (Tape *)self)
+        traced_tape = NULL;
     Py_RETURN_NONE;
 }
 
 /* Add a part of a gradient to what a leaf has. */
-static int gather_part(Page *p, Value *x, int64_t row, int64_t number_, int add) {
+static int gather_part(Tape *p, Value *x, int64_t row, int64_t number_, int add) {
     int64_t total = traced_grad(p, x);
     int64_t part = total < 0 ? -1 : put(p, GRADIENT, row, number_);
     if (part >= 0 && total)
@@ -653,8 +655,8 @@ static int gather_part(Page *p, Value *x, int64_t row, int64_t number_, int add)
 
 /* _trace_back(root, number, paths, add): `paths` are how many operands of an opcode the way goes
  * on to. Leaves come in the order of their first rows, the rows of each in theirs. */
-static PyObject *page_trace_back(PyObject *self, PyObject *args) {
-    Page *p = (Page *)self;
+static PyObject *tape_trace_back(PyObject *self, PyObject *args) {
+    Tape *p = (Tape *)self;
     long long root, number_;
     const char *paths;
     Py_ssize_t size;
@@ -694,8 +696,8 @@ static PyObject *page_trace_back(PyObject *self, PyObject *args) {
 }
 
 /* The leaves, and as bytes the rows of what their numbers and gradients were set to. */
-static PyObject *page_trace_leaves(PyObject *self, PyObject *unused) {
-    Page *p = (Page *)self;
+static PyObject *tape_trace_leaves(PyObject *self, PyObject *unused) {
+    Tape *p = (Tape *)self;
     Py_ssize_t n = (Py_ssize_t)p->slot_count;
     PyObject *leaves = PyList_New(n), *rows[2] = {NULL, NULL};
     for (int field = 0; field < 2; field++)
@@ -716,8 +718,8 @@ static PyObject *page_trace_leaves(PyObject *self, PyObject *unused) {
 }
 
 /* The leaves, by number, that nobody but the trace refers to. */
-static PyObject *page_trace_fresh(PyObject *self, PyObject *unused) {
-    Page *p = (Page *)self;
+static PyObject *tape_trace_fresh(PyObject *self, PyObject *unused) {
+    Tape *p = (Tape *)self;
     PyObject *found = PyList_New(0);
     for (int64_t k = 0; found && k < p->slot_count; k++)
         if (Py_REFCNT((PyObject *)p->slots[k].leaf) == 1) {
@@ -731,8 +733,8 @@ static PyObject *page_trace_fresh(PyObject *self, PyObject *unused) {
 
 /* The addresses of the numbers and gradients of leaves, as bytes; the numbers of those that have no
  * home; and the homes. */
-static PyObject *page_trace_homes(PyObject *self, PyObject *unused) {
-    Page *p = (Page *)self;
+static PyObject *tape_trace_homes(PyObject *self, PyObject *unused) {
+    Tape *p = (Tape *)self;
     Py_ssize_t n = (Py_ssize_t)p->slot_count;
     PyObject *data = PyBytes_FromStringAndSize(NULL, 8 * n);
     PyObject *grads = PyBytes_FromStringAndSize(NULL, 8 * n);
@@ -760,80 +762,80 @@ static PyObject *page_trace_homes(PyObject *self, PyObject *unused) {
     return NULL;
 }
 
-static PyMethodDef page_methods[] = {
-    {"put", page_put, METH_VARARGS, "A new row of an opcode and two operands."},
-    {"_put_given", page_put_given, METH_VARARGS, "A new row with a value."},
-    {"number", page_number, METH_O, "The row of a constant."},
-    {"attach", page_attach, METH_O, "The row of a leaf."},
-    {"_close", page_close, METH_NOARGS, "Take no more rows; returns how many there are."},
-    {"value", page_value, METH_O, "The value of a row."},
-    {"_set_value", page_set_value, METH_VARARGS, "Give a row a value."},
-    {"_set_code", page_set_code, METH_VARARGS, "Make a row another kind of row."},
-    {"row", page_row, METH_O, "The opcode and the operands of a row."},
-    {"grad", page_grad, METH_O, "The gradient of a row."},
-    {"set_grad", page_set_grad, METH_VARARGS, "Set the gradient of a row."},
-    {"begin", page_begin, METH_NOARGS, "Before a backward pass."},
-    {"seed", page_seed, METH_VARARGS, "Add to the cotangent of a row."},
-    {"back", page_back, METH_VARARGS, "Go back from a row to another."},
-    {"visited", page_visited, METH_O, "Whether a row has a cotangent; it counts as done then."},
-    {"reached", page_reached, METH_NOARGS, "The given rows that the pass has come to."},
-    {"_collect", page_collect, METH_NOARGS, "Add to leaves; what came to other pages."},
-    {"clear", page_clear_grads, METH_NOARGS, "Make the gradient of all that was reached zero."},
-    {"_saved", page_saved, METH_NOARGS, "All gradients."},
-    {"_restore", page_restore, METH_O, "Put them back."},
-    {"_held", page_held, METH_NOARGS, "The rows that have handles."},
-    {"_trace_begin", page_trace_begin, METH_NOARGS, "This thread traces a function on the page."},
-    {"_trace_end", page_trace_end, METH_NOARGS, "It does so no more."},
-    {"_trace_back", page_trace_back, METH_VARARGS, "Write down what a way back brings leaves."},
-    {"_trace_fresh", page_trace_fresh, METH_NOARGS, "Leaves that only the trace refers to."},
-    {"_trace_homes", page_trace_homes, METH_NOARGS, "Where the numbers of leaves lie."},
-    {"_trace_leaves", page_trace_leaves, METH_NOARGS, "Leaves, and the rows they end with."},
-    {"_leaf", page_leaf, METH_O, "The leaf of a row."},
-    {"_memory", page_memory, METH_NOARGS, "Opcodes, operands and values, as bytes."},
-    {"_compute", page_compute, METH_O, "Compute the values up to a row."},
+static PyMethodDef tape_methods[] = {
+    {"put", tape_put, METH_VARARGS, "A new row of an opcode and two operands."},
+    {"_put_given", tape_put_given, METH_VARARGS, "A new row with a value."},
+    {"number", tape_number, METH_O, "The row of a constant."},
+    {"attach", tape_attach, METH_O, "The row of a leaf."},
+    {"_close", tape_close, METH_NOARGS, "Take no more rows; returns how many there are."},
+    {"value", tape_value, METH_O, "The value of a row."},
+    {"_set_value", tape_set_value, METH_VARARGS, "Give a row a value."},
+    {"_set_code", tape_set_code, METH_VARARGS, "Make a row another kind of row."},
+    {"row", tape_row, METH_O, "The opcode and the operands of a row."},
+    {"grad", tape_grad, METH_O, "The gradient of a row."},
+    {"set_grad", tape_set_grad, METH_VARARGS, "Set the gradient of a row."},
+    {"begin", tape_begin, METH_NOARGS, "Before a backward pass."},
+    {"seed", tape_seed, METH_VARARGS, "Add to the cotangent of a row."},
+    {"back", tape_back, METH_VARARGS, "Go back from a row to another."},
+    {"visited", tape_visited, METH_O, "Whether a row has a cotangent; it counts as done then."},
+    {"reached", tape_reached, METH_NOARGS, "The given rows that the pass has come to."},
+    {"_collect", tape_collect, METH_NOARGS, "Add to leaves; what came to other tapes."},
+    {"clear", tape_clear_grads, METH_NOARGS, "Make the gradient of all that was reached zero."},
+    {"_saved", tape_saved, METH_NOARGS, "All gradients."},
+    {"_restore", tape_restore, METH_O, "Put them back."},
+    {"_held", tape_held, METH_NOARGS, "The rows that have handles."},
+    {"_trace_begin", tape_trace_begin, METH_NOARGS, "This thread traces a function on the tape."},
+    {"_trace_end", tape_trace_end, METH_NOARGS, "It does so no more."},
+    {"_trace_back", tape_trace_back, METH_VARARGS, "Write down what a way back brings leaves."},
+    {"_trace_fresh", tape_trace_fresh, METH_NOARGS, "Leaves that only the trace refers to."},
+    {"_trace_homes", tape_trace_homes, METH_NOARGS, "Where the numbers of leaves lie."},
+    {"_trace_leaves", tape_trace_leaves, METH_NOARGS, "Leaves, and the rows they end with."},
+    {"_leaf", tape_leaf, METH_O, "The leaf of a row."},
+    {"_memory", tape_memory, METH_NOARGS, "Opcodes, operands and values, as bytes."},
+    {"_compute", tape_compute, METH_O, "Compute the values up to a row."},
     {NULL, NULL, 0, NULL},
 };
 
-static PyObject *page_get_trace(PyObject *self, void *unused) {
-    PyObject *trace = ((Page *)self)->trace;
+static PyObject *tape_get_trace(PyObject *self, void *unused) {
+    PyObject *trace = ((Tape *)self)->trace;
     trace = trace ? trace : Py_None;
     Py_INCREF(trace);
     return trace;
 }
 
-static int page_set_trace(PyObject *self, PyObject *trace, void *unused) {
-    PyObject *before = ((Page *)self)->trace;
+static int tape_set_trace(PyObject *self, PyObject *trace, void *unused) {
+    PyObject *before = ((Tape *)self)->trace;
     Py_XINCREF(trace);
-    ((Page *)self)->trace = trace;
+    ((Tape *)self)->trace = trace;
     Py_XDECREF(before);
     return 0;
 }
 
-static PyGetSetDef page_getset[] = {
-    {"trace", page_get_trace, page_set_trace, "What is asked instead of the rows, or None.", NULL},
+static PyGetSetDef tape_getset[] = {
+    {"trace", tape_get_trace, tape_set_trace, "What is asked instead of the rows, or None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyMemberDef page_members[] = {
-    {"done", T_LONGLONG, offsetof(Page, done), READONLY, "Rows whose value is known."},
-    {"rows", T_LONGLONG, offsetof(Page, rows), READONLY, "How many rows there are."},
-    {"_waiting", T_BOOL, offsetof(Page, waiting), 0, "Rows of other pages have no value yet."},
+static PyMemberDef tape_members[] = {
+    {"done", T_LONGLONG, offsetof(Tape, done), READONLY, "Rows whose value is known."},
+    {"rows", T_LONGLONG, offsetof(Tape, rows), READONLY, "How many rows there are."},
+    {"_waiting", T_BOOL, offsetof(Tape, waiting), 0, "Rows of other tapes have no value yet."},
     {NULL, 0, 0, 0, NULL},
 };
 
-static PyType_Slot page_slots[] = {
-    {Py_tp_new, page_new},         {Py_tp_dealloc, page_dealloc}, {Py_tp_traverse, page_traverse},
-    {Py_tp_clear, page_clear},     {Py_tp_methods, page_methods}, {Py_tp_getset, page_getset},
-    {Py_tp_members, page_members}, {0, NULL},
+static PyType_Slot tape_slots[] = {
+    {Py_tp_new, tape_new},         {Py_tp_dealloc, tape_dealloc}, {Py_tp_traverse, tape_traverse},
+    {Py_tp_clear, tape_clear},     {Py_tp_methods, tape_methods}, {Py_tp_getset, tape_getset},
+    {Py_tp_members, tape_members}, {0, NULL},
 };
 
-static PyType_Spec page_spec = {
-    "retrograd.accelerate._value.Page", sizeof(Page), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, page_slots,
+static PyType_Spec tape_spec = {
+    "retrograd.accelerate._value.Tape", sizeof(Tape), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, tape_slots,
 };
 
 /* -- values ------------------------------------------------------------------------------------ */
-static PyObject *made(Page *p, int64_t row) {
+static PyObject *made(Tape *p, int64_t row) {
     if (row < 0)
         return NULL;
     Value *v;
@@ -846,7 +848,7 @@ static PyObject *made(Page *p, int64_t row) {
             return NULL;
     }
     Py_INCREF((PyObject *)p);
-    v->page = p;
+    v->tape = p;
     v->row = row;
     v->leaf = NULL;
     p->live++;
@@ -855,11 +857,11 @@ static PyObject *made(Page *p, int64_t row) {
     return (PyObject *)v;
 }
 
-static void leave_page(Value *v) {
-    Page *p = v->page;
+static void leave_tape(Value *v) {
+    Tape *p = v->tape;
     if (!p)
         return;
-    v->page = NULL;
+    v->tape = NULL;
     if (!v->leaf) {
         p->live--;
         if (p->held && p->held[v->row] != 255)
@@ -870,7 +872,7 @@ static void leave_page(Value *v) {
 
 static int value_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT((PyObject *)Py_TYPE(self));
-    Py_VISIT((PyObject *)((Value *)self)->page);
+    Py_VISIT((PyObject *)((Value *)self)->tape);
     if (((Value *)self)->leaf)
         Py_VISIT(((Value *)self)->leaf->home);
     return 0;
@@ -887,14 +889,14 @@ static void free_leaf(Value *v) {
 }
 
 /* Become a leaf, whatever it was. */
-static void leave_page(Value *v);
+static void leave_tape(Value *v);
 static int be_leaf(Value *v, double number_) {
     Leaf *leaf = PyMem_Calloc(1, sizeof(Leaf));
     if (!leaf) {
         PyErr_NoMemory();
         return -1;
     }
-    leave_page(v);
+    leave_tape(v);
     free_leaf(v);
     leaf->own_data = number_;
     leaf->data = &leaf->own_data;
@@ -905,7 +907,7 @@ static int be_leaf(Value *v, double number_) {
 
 static int value_clear(PyObject *self) {
     Value *v = (Value *)self;
-    leave_page(v);
+    leave_tape(v);
     if (v->leaf && v->leaf->home) {
         v->leaf->own_data = *v->leaf->data;
         v->leaf->own_grad = *v->leaf->grad;
@@ -919,7 +921,7 @@ static int value_clear(PyObject *self) {
 static void value_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    leave_page((Value *)self);
+    leave_tape((Value *)self);
     free_leaf((Value *)self);
     if (type == ValueType && free_count < FREE_VALUES) {
         free_values[free_count++] = (Value *)self;
@@ -972,26 +974,26 @@ static PyObject *value_set_leaf(PyObject *self, PyObject *args) {
 
 static PyObject *value_set_row(PyObject *self, PyObject *args) {
     Value *v = (Value *)self;
-    PyObject *page;
+    PyObject *tape;
     long long row;
-    if (!PyArg_ParseTuple(args, "O!L", PageType, &page, &row) || checked((Page *)page, row))
+    if (!PyArg_ParseTuple(args, "O!L", TapeType, &tape, &row) || checked((Tape *)tape, row))
         return NULL;
-    leave_page(v);
+    leave_tape(v);
     free_leaf(v);
-    Py_INCREF(page);
-    v->page = (Page *)page;
+    Py_INCREF(tape);
+    v->tape = (Tape *)tape;
     v->row = row;
-    v->page->live++;
-    if (v->page->held[row] != 255)
-        v->page->held[row]++;
+    v->tape->live++;
+    if (v->tape->held[row] != 255)
+        v->tape->held[row]++;
     Py_RETURN_NONE;
 }
 
-/* `x` as an operand on page `p`: -2 where that is not known here. */
-static int64_t operand(Page *p, PyObject *x) {
+/* `x` as an operand on tape `p`: -2 where that is not known here. */
+static int64_t operand(Tape *p, PyObject *x) {
     if (Py_TYPE(x) == ValueType) {
         Value *v = (Value *)x;
-        if (v->page == p)
+        if (v->tape == p)
             return v->row;
         return v->leaf ? attach(p, v) : -2;
     }
@@ -1006,19 +1008,19 @@ static int64_t operand(Page *p, PyObject *x) {
     return -2;
 }
 
-/* The open page that operands are on: that of one that was computed, else one a leaf is on. */
-static Page *page_of(PyObject *x, PyObject *y) {
-    Page *p = NULL;
+/* The open tape that operands are on: that of one that was computed, else one a leaf is on. */
+static Tape *tape_of(PyObject *x, PyObject *y) {
+    Tape *p = NULL;
     PyObject *each[2] = {x, y};
     for (int k = 0; k < 2; k++) {
         if (!each[k] || Py_TYPE(each[k]) != ValueType)
             continue;
         Value *v = (Value *)each[k];
-        if (!v->page || v->page->closed)
+        if (!v->tape || v->tape->closed)
             continue;
         if (!v->leaf)
-            return v->page;
-        p = v->page;
+            return v->tape;
+        p = v->tape;
     }
     return p ? p : tracing();
 }
@@ -1029,10 +1031,10 @@ static PyObject *slowly(int code, PyObject *x, PyObject *y) {
 }
 
 static PyObject *operate(int code, PyObject *x, PyObject *y) {
-    Page *p = page_of(x, y);
+    Tape *p = tape_of(x, y);
     if (!p)
         return slowly(code, x, y);
-    /* Operands are rows of a page that another operand may fill and close; then it goes on
+    /* Operands are rows of a tape that another operand may fill and close; then it goes on
      * slowly, and a row too many does not matter. */
     Py_INCREF((PyObject *)p);
     PyObject *result = NULL;
@@ -1080,7 +1082,7 @@ METHOD(absolute, ABS)
 static PyObject *value_get_data(PyObject *self, void *unused) {
     Value *v = (Value *)self;
     if (!v->leaf) {
-        Page *p = v->page;
+        Tape *p = v->tape;
         if (!p) {
             PyErr_SetString(PyExc_AttributeError, "a Value that was not made yet has no data");
             return NULL;
@@ -1088,11 +1090,11 @@ static PyObject *value_get_data(PyObject *self, void *unused) {
         if (v->row < p->done)
             return PyFloat_FromDouble(p->values[v->row]);
         PyObject *row = PyLong_FromLongLong(v->row);
-        PyObject *found = row ? page_value((PyObject *)p, row) : NULL;
+        PyObject *found = row ? tape_value((PyObject *)p, row) : NULL;
         Py_XDECREF(row);
         return found;
     }
-    Page *p = tracing();
+    Tape *p = tracing();
     if (!p)
         return PyFloat_FromDouble(*v->leaf->data);
     int64_t row = traced_attach(p, v);
@@ -1113,8 +1115,8 @@ static int as_number(PyObject *x, double *number_) {
 }
 
 /* The row of a number or of what is traced. */
-static int64_t row_of(Page *p, PyObject *x) {
-    if (PyObject_TypeCheck(x, ValueType) && ((Value *)x)->page == p && !((Value *)x)->leaf)
+static int64_t row_of(Tape *p, PyObject *x) {
+    if (PyObject_TypeCheck(x, ValueType) && ((Value *)x)->tape == p && !((Value *)x)->leaf)
         return ((Value *)x)->row;
     double number_;
     if (alive(p) || as_number(x, &number_))
@@ -1136,14 +1138,14 @@ static int value_set_data(PyObject *self, PyObject *x, void *unused) {
         Py_XDECREF(never);
         return -1;
     }
-    Page *p = tracing();
+    Tape *p = tracing();
     if (p) {
         int64_t row = row_of(p, x);
         Slot *s = row < 0 ? NULL : slot_of(p, v);
         if (!s)
             return -1;
         s->data = row;
-        s->place = 0;
+        s->row = 0;
         return 0;
     }
     double number_;
@@ -1151,23 +1153,23 @@ static int value_set_data(PyObject *self, PyObject *x, void *unused) {
         return -1;
     *v->leaf->data = number_;
     if (!v->leaf->home)
-        leave_page(v);
+        leave_tape(v);
     return 0;
 }
 
 static PyObject *value_get_grad(PyObject *self, void *unused) {
     Value *v = (Value *)self;
     if (!v->leaf) {
-        if (!v->page) {
+        if (!v->tape) {
             PyErr_SetString(PyExc_AttributeError, "a Value that was not made yet has no gradient");
             return NULL;
         }
         PyObject *row = PyLong_FromLongLong(v->row);
-        PyObject *found = row && v->page ? page_grad((PyObject *)v->page, row) : NULL;
+        PyObject *found = row && v->tape ? tape_grad((PyObject *)v->tape, row) : NULL;
         Py_XDECREF(row);
         return found;
     }
-    Page *p = tracing();
+    Tape *p = tracing();
     if (!p)
         return PyFloat_FromDouble(*v->leaf->grad);
     int64_t row = traced_grad(p, v);
@@ -1180,7 +1182,7 @@ static int value_set_grad(PyObject *self, PyObject *x, void *unused) {
         PyErr_SetString(PyExc_AttributeError, "the gradient of a Value cannot be deleted");
         return -1;
     }
-    Page *p = v->leaf ? tracing() : NULL;
+    Tape *p = v->leaf ? tracing() : NULL;
     if (p) {
         int64_t row = row_of(p, x);
         Slot *s = row < 0 ? NULL : slot_of(p, v);
@@ -1197,17 +1199,17 @@ static int value_set_grad(PyObject *self, PyObject *x, void *unused) {
         return 0;
     }
     PyObject *args = Py_BuildValue("Ld", (long long)v->row, g);
-    PyObject *done = args && v->page ? page_set_grad((PyObject *)v->page, args) : NULL;
+    PyObject *done = args && v->tape ? tape_set_grad((PyObject *)v->tape, args) : NULL;
     Py_XDECREF(args);
     Py_XDECREF(done);
     return done ? 0 : -1;
 }
 
-static PyObject *value_get_page(PyObject *self, void *unused) {
-    PyObject *page = (PyObject *)((Value *)self)->page;
-    page = page ? page : Py_None;
-    Py_INCREF(page);
-    return page;
+static PyObject *value_get_tape(PyObject *self, void *unused) {
+    PyObject *tape = (PyObject *)((Value *)self)->tape;
+    tape = tape ? tape : Py_None;
+    Py_INCREF(tape);
+    return tape;
 }
 
 static PyObject *value_get_leaf(PyObject *self, void *unused) {
@@ -1252,12 +1254,12 @@ static PyObject *value_move(PyObject *self, PyObject *args) {
         PyErr_SetString(PyExc_TypeError, "only leaves have a number of their own");
         return NULL;
     }
-    PyObject *places = PyObject_CallMethod(home, "addresses", NULL);
-    if (!places)
+    PyObject *addresses = PyObject_CallMethod(home, "addresses", NULL);
+    if (!addresses)
         return NULL;
-    double *data = (double *)PyLong_AsVoidPtr(PyTuple_GetItem(places, 0)) + row;
-    double *grads = (double *)PyLong_AsVoidPtr(PyTuple_GetItem(places, 1)) + row;
-    Py_DECREF(places);
+    double *data = (double *)PyLong_AsVoidPtr(PyTuple_GetItem(addresses, 0)) + row;
+    double *grads = (double *)PyLong_AsVoidPtr(PyTuple_GetItem(addresses, 1)) + row;
+    Py_DECREF(addresses);
     if (PyErr_Occurred())
         return NULL;
     *data = *v->leaf->data;
@@ -1267,7 +1269,7 @@ static PyObject *value_move(PyObject *self, PyObject *args) {
     v->leaf->home = home;
     v->leaf->data = data;
     v->leaf->grad = grads;
-    leave_page(v);
+    leave_tape(v);
     v->row = row;
     Py_RETURN_NONE;
 }
@@ -1279,11 +1281,11 @@ static PyObject *value_track(PyObject *self, PyObject *unused) {
 }
 
 static PyObject *value_made(PyObject *unused, PyObject *args) {
-    PyObject *page;
+    PyObject *tape;
     long long row;
-    if (!PyArg_ParseTuple(args, "O!L", PageType, &page, &row) || checked((Page *)page, row))
+    if (!PyArg_ParseTuple(args, "O!L", TapeType, &tape, &row) || checked((Tape *)tape, row))
         return NULL;
-    return made((Page *)page, row);
+    return made((Tape *)tape, row);
 }
 
 static PyMethodDef value_methods[] = {
@@ -1309,7 +1311,7 @@ static PyGetSetDef value_getset[] = {
      "The number. It can be set on leaves; what was computed before keeps the old one.", NULL},
     {"grad", value_get_grad, value_set_grad,
      "The gradient of what `backward()` was called on, by this value.", NULL},
-    {"_page", value_get_page, NULL, NULL, NULL},
+    {"_tape", value_get_tape, NULL, NULL, NULL},
     {"_is_leaf", value_get_leaf, NULL, NULL, NULL},
     {"_label", value_get_label, value_set_label, NULL, NULL},
     {"_home", value_get_home, NULL, NULL, NULL},
@@ -1377,11 +1379,12 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__value(void) {
     PyObject *module = PyModule_Create(&definition);
-    PageType = (PyTypeObject *)PyType_FromSpec(&page_spec);
-    if (!module || !PageType)
+    TapeType = (PyTypeObject *)PyType_FromSpec(&tape_spec);
+    if (!module || !TapeType)
         return NULL;
-    Py_INCREF((PyObject *)PageType);
-    if (PyModule_AddObject(module, "Page", (PyObject *)PageType))
+    Py_INCREF((PyObject *)TapeType);
+    if (PyModule_AddStringConstant(module, "STAMP", RETROGRAD_STAMP)
+        || PyModule_AddObject(module, "Tape", (PyObject *)TapeType))
         return NULL;
     return module;
 }

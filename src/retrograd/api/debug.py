@@ -12,12 +12,12 @@ from retrograd.api.nan_report import show_failure
 from retrograd.context_setting import Setting
 from retrograd.eager.lazy_tensor import LazyTensor, evaluate, materialize_all
 from retrograd.eager.leaf import PENDING, leaf
-from retrograd.eager.listeners import add_recorder, drop_recorder
+from retrograd.eager.listeners import Listener, add_listener, drop_listener
 from retrograd.eager.modes import _BACKEND, current_backend, is_tracing
 from retrograd.errors import NonFiniteError, TraceError
 from retrograd.ir import Node
 from retrograd.runtime.executors.nan_observer import CHECKED
-from retrograd.scalar.tape import close_pages
+from retrograd.scalar.tape import close_tapes
 
 
 def debug(
@@ -60,7 +60,7 @@ class Debug(Setting):
 
     def __enter__(self) -> None:
         materialize_all()  # from here on operations make nodes, and show them
-        close_pages()
+        close_tapes()
         self._watches.append(_Watch())
         super().__enter__()
 
@@ -74,33 +74,29 @@ class Debug(Setting):
             found = error
             raise
         finally:
-            drop_recorder(watch)  # which the traceback of an error holds
+            drop_listener(watch)  # which the traceback of an error holds
             super().__exit__(*failure)
             if self._page is not None and isinstance(found, NonFiniteError) and found.node:
                 show_failure(found, self._page, open=False)
                 found.add_note(f"The page is in {os.fspath(self._page)}")
 
 
-class _Watch:
+class _Watch(Listener):
     """Is shown every operation, as tapes are, and computes it at once."""
 
     def __init__(self) -> None:
         self._start = leaf(np.zeros(())).id
-        add_recorder(self)
+        add_listener(self)
+
+    @property
+    def sees_all(self) -> bool:
+        """It has to compute everything."""
+        return True
 
     def record(self, result: Node) -> None:
         """Compute a result, unless it depends on what stands for any array."""
         if current_backend() == CHECKED and not is_tracing():
             _compute(LazyTensor.handle_class(result))
-
-    def holds(self, node: Node) -> bool:
-        """As tapes have it: nothing is on this one."""
-        return False
-
-    sees_all, on_pages = True, False
-
-    def pass_over(self, node: Node) -> None:
-        """As tapes have it: it has been looked at where it was computed."""
 
     def look(self) -> None:
         """Compute what was recorded and still waits."""

@@ -113,6 +113,30 @@ class FunctionBuilder:
         self.close_loop(loop, body(loop.values))
         return loop.values
 
+    def repeat_while(
+        self,
+        carried: Sequence[tuple[str, str]],
+        more: Callable[[list[str]], str],
+        body: Callable[[list[str]], Registers],
+    ) -> list[str]:
+        """The last of what `body` makes of these, types and first values, while `more` holds."""
+        name, before = self.label(), self.block
+        self.jump(f"{name}.head")
+        self.start_block(f"{name}.head")
+        values, at = [f"%{name}.v{i}" for i in range(len(carried))], len(self.lines)
+        self.lines += [""] * len(carried)
+        self.branch(more(values), f"{name}.body", f"{name}.end")
+        self.start_block(f"{name}.body")
+        new = body(values)
+        last = self.block
+        self.jump(f"{name}.head")
+        self.start_block(f"{name}.end")
+        self.lines[at : at + len(carried)] = [
+            f"  {value} = phi {kind} [ {first}, %{before} ], [ {y}, %{last} ]"
+            for value, (kind, first), y in zip(values, carried, new, strict=True)
+        ]
+        return values
+
     def either_of(
         self, condition: str, kind: str, yes: Callable[[], Registers], no: Callable[[], Registers]
     ) -> list[str]:

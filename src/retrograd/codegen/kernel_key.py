@@ -15,7 +15,7 @@ import numpy as np
 from retrograd.ir import Dim, DType
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import LoopNest, live
+from retrograd.schedule.loop_nest import LoopNest, live, own_fields
 from retrograd.schedule.ssa import SSAValue
 
 # What an attribute or a piece of information may be, beside values, buffers and sequences of these.
@@ -28,7 +28,8 @@ class UnknownMeaning(Exception):
 
 class KernelKey:
     """The key of a kernel and its buffers in the order of the key, which is None for a kernel that
-    holds something unknown. `context` is what else its text depends on, as the rows of its band."""
+    holds something unknown. `context` is what else its text depends on, as the rows of its tile
+    group."""
 
     def __init__(self, kernel: Kernel, *context: Hashable) -> None:
         self.buffers: dict[Buffer, int] = {}
@@ -50,7 +51,7 @@ class KernelKey:
             numbers[v] = len(numbers)
         stores = self._of([(s.buffer, s.offset, s.value) for s in nest.stores])
         loops = nest.kind, nest.op, tuple(nest.loops), nest.kept, nest.vec, nest.tile
-        rest = self._of([nest.accumulator, *nest.info.items()])
+        rest = self._of([nest.accumulator, *(getattr(nest, name) for name in own_fields(nest))])
         return *loops, tuple(values), stores, rest
 
     def _of(self, x: Any) -> Any:

@@ -15,6 +15,7 @@ from zlib import crc32
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.types import literal, register_type, suffix, widened
 from retrograd.ir import DType, entering, int32, int64
+from retrograd.tuning import TUNING
 
 Emit = Callable[..., str]
 Point = Callable[[str], Sequence[str]]
@@ -35,27 +36,6 @@ class QuadratureRule(Protocol):
 
     def total(self, zero: Any, values: Any) -> Any:
         """What `values` at these places add to, one after the other."""
-
-
-LONG = 6  # coefficients from which on a loop is quicker to compile
-_HORNER = """define internal KIND @math.horner.SUFFIX(KIND %x, ptr %table, i64 %last)
-    noinline nounwind {
-start:
-  %top.at = getelementptr KIND, ptr %table, i64 %last
-  %top = load KIND, ptr %top.at
-  br label %step
-step:
-  %k = phi i64 [ %last, %start ], [ %k.next, %step ]
-  %y = phi KIND [ %top, %start ], [ %y.next, %step ]
-  %k.next = sub i64 %k, 1
-  %c.at = getelementptr KIND, ptr %table, i64 %k.next
-  %c = load KIND, ptr %c.at
-  %y.next = call KIND @llvm.fma.SUFFIX(KIND %x, KIND %y, KIND %c)
-  %more = icmp sgt i64 %k.next, 0
-  br i1 %more, label %step, label %done
-done:
-  ret KIND %y.next
-}"""
 
 
 class OpBuilder:
@@ -119,7 +99,7 @@ class OpBuilder:
 
     def polynomial(self, x: str, coefficients: Sequence[float]) -> str:
         """The constant coefficient first; by Horner's rule, each step rounded once."""
-        if self.w.brief and self.lanes == 1 and len(coefficients) >= LONG:
+        if self.w.brief and self.lanes == 1 and len(coefficients) >= TUNING.looped_polynomial_terms:
             return looped(self, x, coefficients)
         y = self.number(coefficients[-1])
         for c in reversed(coefficients[:-1]):
@@ -160,7 +140,7 @@ class OpBuilder:
         """`and`, `or`, `xor` of conditions."""
         return self.w.new(f"{op} {self.bool} {a}, {b}")
 
-    def choose(self, c: str, a: str, b: str) -> str:
+    def select(self, c: str, a: str, b: str) -> str:
         return self.w.new(f"select {self.bool} {c}, {self.type} {a}, {self.type} {b}")
 
 
@@ -254,6 +234,24 @@ def looped(at: OpBuilder, x: str, coefficients: Sequence[float]) -> str:
     name = f"@math.table.{len(coefficients)}.{crc32(table.encode()):08x}"
     at.w.declare(f"{name} = internal constant {table}")
     at.w.declare(f"{kind} @llvm.fma.{suffix(kind)}({kind}, {kind}, {kind})")
-    at.w.declare(_HORNER.replace("KIND", kind).replace("SUFFIX", suffix(kind)))
+    at.w.declare(_horner(kind))
     last = f"i64 {len(coefficients) - 1}"
     return at.w.new(f"call {kind} @math.horner.{suffix(kind)}({kind} {x}, ptr {name}, {last})")
+
+
+@cache
+def _horner(kind: str) -> str:
+    """The function of a polynomial with a table of coefficients, the last of which is the first."""
+    w, name = FunctionBuilder(lambda _: None), suffix(kind)
+
+    def coefficient(k: str) -> str:
+        return w.new(f"load {kind}, ptr {w.new(f'getelementptr {kind}, ptr %table, i64 {k}')}")
+
+    loop = w.open_loop("%last", carried=[(kind, coefficient("%last"))])
+    k = w.new(f"sub i64 {w.new(f'sub i64 %last, {loop.counter}')}, 1")
+    factors = f"{kind} %x, {kind} {loop.values[0]}, {kind} {coefficient(k)}"
+    w.close_loop(loop, [w.new(f"call {kind} @llvm.fma.{name}({factors})")])
+    w.line(f"ret {kind} {loop.values[0]}")
+    parameters = f"{kind} %x, ptr %table, i64 %last"
+    head = f"define internal {kind} @math.horner.{name}({parameters}) noinline nounwind"
+    return f"{head} {{\n{w.text()}\n}}"

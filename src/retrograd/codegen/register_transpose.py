@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.ir import DType
-
-PIECE = 16  # bytes of a part of a vector within which shuffles are fast
+from retrograd.tuning import TUNING
 
 
 def together(dtype: DType, lanes: int) -> int:
     """How many elements of each row are turned at once."""
-    return min(PIECE // dtype.itemsize, lanes)
+    return min(TUNING.shuffle_bytes // dtype.itemsize, lanes)
 
 
 def transpose_in_registers(w: FunctionBuilder, rows: Sequence[str], dtype: DType) -> list[str]:

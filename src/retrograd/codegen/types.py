@@ -86,7 +86,8 @@ def load(
     w: FunctionBuilder, pointer: str, dtype: DType, lanes: int = 1, mask: str | None = None
 ) -> str:
     """Read `lanes` elements from a pointer on; those whose bit in `mask` is off are zero, and
-    their memory is not touched."""
+    their memory is not touched. Alignments of masked accesses are arguments, as LLVM 20 wants them;
+    newer versions accept that."""
     kind = memory_type(dtype, lanes)
     if mask is None:
         x = w.new(f"load {kind}, ptr {pointer}, align {dtype.itemsize}")
@@ -95,8 +96,8 @@ def load(
     else:
         bits = widened("i1", lanes)
         name = f"llvm.masked.load.{suffix(kind)}.p0"
-        w.declare(f"{kind} @{name}(ptr, {bits}, {kind})")
-        place = f"ptr align {dtype.itemsize} {pointer}"
+        w.declare(f"{kind} @{name}(ptr, i32, {bits}, {kind})")
+        place = f"ptr {pointer}, i32 {dtype.itemsize}"
         x = w.new(f"call {kind} @{name}({place}, {bits} {mask}, {kind} zeroinitializer)")
     return _from_memory(w, x, dtype, lanes)
 
@@ -112,8 +113,8 @@ def gather(
     pointers, bits = widened("ptr", lanes), widened("i1", lanes)
     at = w.new(f"getelementptr {scalar}, ptr {base}, {widened('i64', lanes)} {offsets}")
     name = f"llvm.masked.gather.{suffix(kind)}.{suffix(pointers)}"
-    w.declare(f"{kind} @{name}({pointers}, {bits}, {kind})")
-    place = f"{pointers} align {dtype.itemsize} {at}"
+    w.declare(f"{kind} @{name}({pointers}, i32, {bits}, {kind})")
+    place = f"{pointers} {at}, i32 {dtype.itemsize}"
     on = mask or "splat (i1 true)"
     x = w.new(f"call {kind} @{name}({place}, {bits} {on}, {kind} zeroinitializer)")
     return _from_memory(w, x, dtype, lanes)
@@ -149,8 +150,8 @@ def store(
     if lanes == 1:
         raise ValueError("a mask needs more than one lane")
     on, name = widened("i1", lanes), f"llvm.masked.store.{suffix(kind)}.p0"
-    w.declare(f"void @{name}({kind}, ptr, {on})")
-    place = f"ptr align {dtype.itemsize} {pointer}"
+    w.declare(f"void @{name}({kind}, ptr, i32, {on})")
+    place = f"ptr {pointer}, i32 {dtype.itemsize}"
     w.line(f"call void @{name}({kind} {x}, {place}, {on} {mask})")
 
 

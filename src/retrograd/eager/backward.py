@@ -12,19 +12,19 @@ import numpy as np
 from retrograd.autodiff import pullback, seeds
 from retrograd.eager.conversion import as_array
 from retrograd.eager.dispatch import ArrayLike, op_function
-from retrograd.eager.grad_fn import past_of
+from retrograd.eager.grad_fn import grad_fn_of
 from retrograd.eager.lazy_tensor import LazyTensor, evaluate
 from retrograd.eager.leaf import ConcreteLeaf, is_freed, known, leaf, leaf_handle
 from retrograd.eager.listeners import sees_all
 from retrograd.eager.modes import current_backend, unseen
 from retrograd.eager.program_cache import GRADIENTS, LOCK
 from retrograd.eager.quick_dispatch import lookup_operand, make_handle
-from retrograd.eager.segment_backward import gradients, way_from
+from retrograd.eager.segment_backward import backward_path, gradients
 from retrograd.eager.segments import split
 from retrograd.eager.trace_buffer import TraceBuffer
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import GradientError, ShapeError, TraceError
-from retrograd.ir import Node
+from retrograd.ir import Node, Trait
 from retrograd.ops.elementwise import add
 from retrograd.ops.identity import StopGradient
 from retrograd.runtime.backend import Array
@@ -42,12 +42,12 @@ def backward(root: LazyTensor, seed: Any, retain_graph: bool) -> None:
     """Add the gradient of `root` to the gradients of the leaves below."""
     inner = retained(root)  # whose gradients are found on nodes
     done: bool | None = False if inner else None
-    if root._page.is_taped():
+    if root._buffer.is_taped():
         if not inner and _on_tape(root, seed):
             return  # it keeps its history
         done = False
-    elif root._form is not None and not inner:
-        done = _on_page(root, root._page, root._form, seed)
+    elif root._trace_node is not None and not inner:
+        done = _in_buffer(root, root._buffer, root._trace_node, seed)
     if done or (done is None and _through_segments(root, seed)):
         if not retain_graph:
             root.free_history()
@@ -84,68 +84,78 @@ def backward(root: LazyTensor, seed: Any, retain_graph: bool) -> None:
         root.free_history()
 
 
-def _on_page(root: LazyTensor, page: TraceBuffer, form: TraceNode, seed: Any) -> bool | None:
-    """The same by forms, whose gradients are known from the second time on. None where the way
-    leads to segments, False where it has to be done on nodes: what is wrong or out of the ordinary
-    is found there, and said."""
-    if form.freed or not root._requires_grad or sees_all() or (seed is None and form.type.shape):
+def _in_buffer(
+    root: LazyTensor, buffer: TraceBuffer, trace_node: TraceNode, seed: Any
+) -> bool | None:
+    """The same by trace nodes, whose gradients are known from the second time on. None where the
+    way leads to segments, False where it has to be done on nodes: what is wrong or out of the
+    ordinary is found there, and said."""
+    if (
+        trace_node.freed
+        or not root._requires_grad
+        or sees_all()
+        or (seed is None and trace_node.type.shape)
+    ):
         return False
     start = None
     if seed is not None:
-        if not isinstance(seed, LazyTensor) or (start := lookup_operand(page, seed)) is None:
+        if not isinstance(seed, LazyTensor) or (start := lookup_operand(buffer, seed)) is None:
             return False
-        if start.type != form.type:
+        if start.type != trace_node.type:
             return False
-    slots = form.slots()
+    slots = trace_node.slots()
     if -1 in slots:
         return False
     handles, wanted = [], []
     for k in slots:
-        node = page.arrays[k]
+        node = buffer.arrays[k]
         prim: Any = node.prim
         if prim.replaced:
             return False
-        if prim.past is not None:
+        if prim.grad_fn is not None:
             return None
         handle = leaf_handle(node)
         if handle is not None:
             handles.append(handle)
-            wanted.append(page.slots[node])
-    found = form.gradients.get((*wanted, start))
+            wanted.append(buffer.slots[node])
+    found = trace_node.gradients.get((*wanted, start))
     if found is None:
         with LOCK:
-            found = form.gradient(wanted, start)
-    if not page.open:
-        page.reopen()  # what follows, such as an optimizer's step, becomes one program with it
+            found = trace_node.gradient(wanted, start)
+    if not buffer.open:
+        buffer.reopen()  # what follows, such as an optimizer's step, becomes one program with it
     with GRADIENTS:
         totals: dict[LazyTensor, LazyTensor] = {}
         for handle, g in zip(handles, found, strict=True):
             if g is None:
                 continue
-            new = make_handle(page, g, False)
+            new = make_handle(buffer, g, False)
             before = _so_far(totals, handle)
             if before is not None:
                 new = _added(before, new)
-                if new._form is not None and new._form.loss is None:
-                    new._form.loss = g.loss
+                if new._trace_node is not None and new._trace_node.loss is None:
+                    new._trace_node.loss = g.loss
             totals[handle] = new
         _publish(totals)
     return True
 
 
 def _on_tape(root: LazyTensor, seed: Any) -> bool:
-    """The same on the pages of a tape. False as below."""
+    """The same in the buffers of a tape. False as below."""
     if not root._requires_grad or (seed is None and root.shape) or root.dtype.is_complex:
         return False
     if isinstance(seed, LazyTensor) and seed._type != root._type:
         return False
-    node: Any = root._own if root._form is None else root._form.node
+    listener = root._buffer.listener()
+    if listener is None:
+        return False
+    node: Any = root.leaf_or_node if root._trace_node is None else root._trace_node.node
     start: Any
     if seed is None:
         start = np.ones((), root.dtype.dtype)
     else:
         start = seed.value() if isinstance(seed, LazyTensor) else known(_seed(seed, node))
-    found = root._page.tape().gradients_of_leaves(root, start)  # type: ignore[attr-defined]
+    found = listener.gradients_of_leaves(root, start)
     if found is None:
         return False
     with unseen():
@@ -171,19 +181,22 @@ def _through_segments(root: LazyTensor, seed: Any) -> bool:
         return False
     if isinstance(seed, LazyTensor) and seed._type != root._type:
         return False
-    if root._form is not None and not split(root._page, [root]):
+    if root._trace_node is not None and not split(root._buffer, [root]):
         return False
-    if root._form is not None or past_of(root._own) is None:
+    if root._trace_node is not None or grad_fn_of(root.leaf_or_node) is None:
         return False
-    way = way_from(root._own)
-    if way is None:
+    path = backward_path(root.leaf_or_node)
+    if path is None:
         return False
     if seed is None:
         start = np.ones((), root.dtype.dtype)
+    elif isinstance(seed, LazyTensor):
+        start = seed.value()
     else:
-        start = seed.value() if isinstance(seed, LazyTensor) else _seed(seed, root._own).prim.array  # type: ignore[attr-defined]
-    ends = dict(sorted(way.ends.items(), key=lambda item: item[0].id))
-    found = gradients(root._own, start, way)
+        given: Any = _seed(seed, root.leaf_or_node).prim
+        start = given.array
+    ends = dict(sorted(path.ends.items(), key=lambda item: item[0].id))
+    found = gradients(root.leaf_or_node, start, path)
     _accumulate([(handle, found[node]) for node, handle in ends.items() if node in found])
     return True
 
@@ -205,9 +218,9 @@ def _leaves(root: Node) -> tuple[dict[Node, LazyTensor], list[Node]]:
                 seen.add(x)
                 if is_freed(x):
                     raise GradientError(f"{_SECOND_TIME}: {x.describe()}")
-                if x.op != "stop_gradient" and x.type.is_inexact:
+                if not isinstance(x.prim, StopGradient) and x.type.is_inexact:
                     todo.append(x)
-    ends = sorted((n for n in seen if n.op == "input"), key=lambda n: n.id)
+    ends = sorted((n for n in seen if Trait.INPUT in n.prim.traits), key=lambda n: n.id)
     traced = [n for n in ends if not isinstance(n.prim, ConcreteLeaf)]
     if traced:
         raise TraceError(
@@ -272,7 +285,7 @@ def retained(root: LazyTensor) -> list[LazyTensor]:
     return [
         x
         for x in list(_RETAINED.values())
-        if x._requires_grad and (x._form is None or x._page is root._page)
+        if x._requires_grad and (x._trace_node is None or x._buffer is root._buffer)
     ]
 
 

@@ -23,10 +23,10 @@ from retrograd.eager.program_cache import LOCK
 from retrograd.eager.quick_dispatch import (
     MISSED,
     add_duplicate,
+    buffer_for,
     lookup_operand,
     make_handle,
     next_in_program_order,
-    page_of,
 )
 from retrograd.eager.trace_buffer import CURRENT, TraceBuffer
 from retrograd.eager.trace_cache import TraceNode
@@ -45,12 +45,12 @@ _PLAIN = frozenset((int, bool, str, type(None), EllipsisType))
 _INNER = frozenset((int, type(None), EllipsisType))  # told from each other without their types
 
 
-def on_page(page: TraceBuffer, h: LazyTensor) -> TraceNode | None:
-    """What a handle is on a page already."""
-    form = h._form
-    if form is None:
-        return page.slots.get(h._own)
-    return form if h._page is page else None
+def known_operand(buffer: TraceBuffer, h: LazyTensor) -> TraceNode | None:
+    """What a handle is in a buffer already."""
+    state: Any = h._state
+    if state.__class__ is TraceNode:
+        return state if h._buffer is buffer else None
+    return buffer.slots.get(h.leaf_or_node)
 
 
 def first_handle(args: Sequence[Any]) -> LazyTensor | None:
@@ -66,24 +66,24 @@ def first_handle(args: Sequence[Any]) -> LazyTensor | None:
 
 
 def leading(args: Sequence[Any], first: LazyTensor) -> LazyTensor:
-    """The handle that says which page is recorded on: the first one, unless it stands for an array,
-    and another one is on a tape."""
-    if first._form is None and not first._page.ordered:
+    """The handle that says which buffer is recorded in: the first one, unless it stands for an
+    array, and another one is on a tape."""
+    if first._state.__class__ is not TraceNode and not first._buffer.ordered:
         for x in args:
             for h in x if x.__class__ in (list, tuple) else (x,):
-                if isinstance(h, LazyTensor) and h._page.ordered:
+                if isinstance(h, LazyTensor) and h._buffer.ordered:
                     return h
     return first
 
 
 def options(
-    page: TraceBuffer, args: tuple[Any, ...], kwargs: dict[str, Any], handles: list[LazyTensor]
+    buffer: TraceBuffer, args: tuple[Any, ...], kwargs: dict[str, Any], handles: list[LazyTensor]
 ) -> tuple[Any, ...] | None:
     """The arguments of a call as a key: their values, their types, and the names of the last ones;
-    forms are in the places of handles, which are added to `handles`. None if there are others than
-    tensors and plain values."""
+    trace nodes are in the places of handles, which are added to `handles`. None if there are others
+    than tensors and plain values."""
     every = [*args, *kwargs.values()]
-    values = [entry(page, a, False, handles) for a in every]
+    values = [entry(buffer, a, False, handles) for a in every]
     if MISSED in values:
         return None
     if len(every) == 1 and isinstance(every[0], LazyTensor):
@@ -91,12 +91,12 @@ def options(
     return tuple(values), tuple([a.__class__ for a in every]), tuple(kwargs)
 
 
-def entry(page: TraceBuffer, a: Any, inner: bool, handles: list[LazyTensor]) -> Any:
+def entry(buffer: TraceBuffer, a: Any, inner: bool, handles: list[LazyTensor]) -> Any:
     """An argument, or an element of one (`inner`), as part of a key; `MISSED` if it cannot be."""
     kind = a.__class__
     if isinstance(a, LazyTensor):
         handles.append(a)
-        return on_page(page, a) or MISSED
+        return known_operand(buffer, a) or MISSED
     if kind in (_INNER if inner else _PLAIN):
         return a
     if kind is slice:
@@ -110,13 +110,13 @@ def entry(page: TraceBuffer, a: Any, inner: bool, handles: list[LazyTensor]) -> 
         return id(a)  # there is one object of each, whose hash is computed in Python
     if kind is not list and kind is not tuple:
         return MISSED
-    items = tuple([entry(page, x, True, handles) for x in a])
+    items = tuple([entry(buffer, x, True, handles) for x in a])
     return MISSED if MISSED in items else items
 
 
 # -- any library function ----------------------------------------------------------------------
 class _Key:
-    """Arguments as parts of a key, in which forms take the places of handles.
+    """Arguments as parts of a key, in which trace nodes take the places of handles.
 
     No closure, which would refer to itself and keep handles alive until the next collection.
     """
@@ -154,7 +154,8 @@ def lookup_call(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """The result of a library function, looked up by the forms and the values of its arguments."""
+    """The result of a library function, looked up by the trace nodes and the values of its
+    arguments."""
     if (found := _seen(f, args, kwargs)) is not None:
         return found
     key = _Key(f)
@@ -169,39 +170,43 @@ def lookup_call(
     except (_Unfit, RetrogradError):
         return MISSED
     handles = key.handles
-    page = page_of(handles) if handles else None
-    if page is None:
+    buffer = buffer_for(handles) if handles else None
+    if buffer is None:
         return MISSED
     tracked = False
-    forms: dict[int, TraceNode] = {}
+    trace_nodes: dict[int, TraceNode] = {}
     for i, h in zip(key.where, handles, strict=True):
-        form = lookup_operand(page, h)
-        if form is None:
+        trace_node = lookup_operand(buffer, h)
+        if trace_node is None:
             return MISSED
-        key.parts[i] = forms[id(h)] = form
+        key.parts[i] = trace_nodes[id(h)] = trace_node
         tracked |= h._requires_grad
     call = tuple(key.parts)
-    known = page.site.calls.get(call)
+    known = buffer.site.calls.get(call)
     if known:  # nothing is in it yet where another thread is learning the call
         first, found = known[0]
-        if first > page.last or not (page.ordered or (tracked and grad_enabled())):
-            return _held(page, found, tracked)
-        at = bisect_right(known, page.last, key=itemgetter(0))
+        if first > buffer.last or not (buffer.ordered or (tracked and grad_enabled())):
+            return _held(buffer, found, tracked)
+        at = bisect_right(known, buffer.last, key=itemgetter(0))
         if at < len(known):
-            return _held(page, known[at][1], tracked)
+            return _held(buffer, known[at][1], tracked)
     with LOCK:
-        last = page.site.newest
-        found = _learn(page, f, given, named, forms)
+        last = buffer.site.newest
+        found = _learn(buffer, f, given, named, trace_nodes)
         if found is MISSED:
             return MISSED
-        steps = [form.order for form in _forms(found) if form.slot < 0]
+        steps = [trace_node.order for trace_node in _trace_nodes(found) if trace_node.slot < 0]
         made = [order for order in steps if order > last]
         # What gives nothing but what there was is no step of a recording, and has no order.
-        known = page.site.calls.setdefault(call, [])
+        known = buffer.site.calls.setdefault(call, [])
         known.append((max(made, default=math.inf), found))
-        if isinstance(found, TraceNode) and found.slot < 0 and (made or found in forms.values()):
-            _remember(page, f, args, kwargs, found)
-    return _held(page, found, tracked)
+        if (
+            isinstance(found, TraceNode)
+            and found.slot < 0
+            and (made or found in trace_nodes.values())
+        ):
+            _remember(buffer, f, args, kwargs, found)
+    return _held(buffer, found, tracked)
 
 
 def _seen(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -211,24 +216,28 @@ def _seen(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if x is None:
         return None
     lead = leading(args, x)
-    page = CURRENT.page if lead._form is None and not lead._page.ordered else lead._page
-    form = on_page(page, x)
-    table = form.successors.get(f) if form is not None and page.open else None
-    if form is None or table is None or page.made() >= page.limit:
+    buffer = lead._buffer
+    if lead._state.__class__ is not TraceNode and not buffer.ordered:
+        buffer = CURRENT.buffer
+    trace_node = known_operand(buffer, x)
+    table = trace_node.successors.get(f) if trace_node is not None and buffer.open else None
+    if trace_node is None or table is None or buffer.made() >= buffer.limit:
         return None
     given: list[LazyTensor] = []
-    found = table.get(options(page, args, kwargs, given))
+    found = table.get(options(buffer, args, kwargs, given))
     if found is None:
         return None
     tracked = any(h._requires_grad for h in given)
-    forms = [form for h in given if (form := on_page(page, h)) is not None]
-    found = next_in_program_order(page, found, forms, tracked)
-    result = None if found is None else make_handle(page, found, tracked)
+    trace_nodes = [
+        trace_node for h in given if (trace_node := known_operand(buffer, h)) is not None
+    ]
+    found = next_in_program_order(buffer, found, trace_nodes, tracked)
+    result = None if found is None else make_handle(buffer, found, tracked)
     return None if result is MISSED else result
 
 
 def _remember(
-    page: TraceBuffer,
+    buffer: TraceBuffer,
     f: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -236,24 +245,28 @@ def _remember(
 ) -> None:
     """Let `_seen` find the result of a call."""
     x = first_handle(args)
-    form = on_page(page, x) if x is not None else None
-    key = options(page, args, kwargs, []) if form is not None else None
-    if form is not None and key is not None:
-        add_duplicate(form.successors.setdefault(f, {}).setdefault(key, found), found)
+    trace_node = known_operand(buffer, x) if x is not None else None
+    key = options(buffer, args, kwargs, []) if trace_node is not None else None
+    if trace_node is not None and key is not None:
+        add_duplicate(trace_node.successors.setdefault(f, {}).setdefault(key, found), found)
 
 
-def _forms(found: Any) -> list[TraceNode]:
-    """The forms among the results of a function."""
+def _trace_nodes(found: Any) -> list[TraceNode]:
+    """The trace nodes among the results of a function."""
     if isinstance(found, tuple):
-        return [form for x in found[1] for form in _forms(x)]
+        return [trace_node for x in found[1] for trace_node in _trace_nodes(x)]
     return [found] if isinstance(found, TraceNode) else []
 
 
 @contained
 def _learn(
-    page: TraceBuffer, f: Callable[..., Any], args: Any, kwargs: Any, forms: dict[int, TraceNode]
+    buffer: TraceBuffer,
+    f: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    trace_nodes: dict[int, TraceNode],
 ) -> Any:
-    """Run a library function on the nodes of forms; the forms of what it returns."""
+    """Run a library function on nodes over slots; the trace nodes of what it returns."""
     here = provenance()
     if here.origin is not None:
         return MISSED
@@ -261,32 +274,32 @@ def _learn(
     with LOCK, made_by(Provenance(here.scope, user_source(), None)):
         try:
             result = f(
-                *[_node(a, forms) for a in args],
-                **{k: _node(a, forms) for k, a in kwargs.items()},
+                *[_node(a, trace_nodes) for a in args],
+                **{k: _node(a, trace_nodes) for k, a in kwargs.items()},
             )
         except (RetrogradError, TypeError, ValueError):
             return MISSED
-        return _formed(page, result)
+        return _as_trace_nodes(buffer, result)
 
 
-def _node(a: Any, forms: dict[int, TraceNode]) -> Any:
+def _node(a: Any, trace_nodes: dict[int, TraceNode]) -> Any:
     if isinstance(a, list):
-        return [_node(x, forms) for x in a]
-    return forms[id(a)].node if isinstance(a, LazyTensor) else a
+        return [_node(x, trace_nodes) for x in a]
+    return trace_nodes[id(a)].node if isinstance(a, LazyTensor) else a
 
 
-def _formed(page: TraceBuffer, result: Any) -> Any:
+def _as_trace_nodes(buffer: TraceBuffer, result: Any) -> Any:
     if isinstance(result, tuple | list):
-        return type(result), [_formed(page, r) for r in result]
-    return page.site.form(result) if isinstance(result, Node) else result
+        return type(result), [_as_trace_nodes(buffer, r) for r in result]
+    return buffer.site.trace_node(result) if isinstance(result, Node) else result
 
 
-def _held(page: TraceBuffer, found: Any, tracked: bool) -> Any:
+def _held(buffer: TraceBuffer, found: Any, tracked: bool) -> Any:
     if isinstance(found, TraceNode):
-        return make_handle(page, found, tracked)
+        return make_handle(buffer, found, tracked)
     if isinstance(found, tuple):
         kind, items = found
-        handles = [_held(page, x, tracked) for x in items]
+        handles = [_held(buffer, x, tracked) for x in items]
         return MISSED if any(x is MISSED for x in handles) else collected(kind, handles)
     return found
 
@@ -308,23 +321,23 @@ def replayed(
         parts = [_frozen(x) for x in key]
     except _Unfit:
         return make()
-    page = page_of(handles)
-    forms = [] if page is None else [lookup_operand(page, h) for h in handles]
-    if page is None or None in forms:
+    buffer = buffer_for(handles)
+    trace_nodes = [] if buffer is None else [lookup_operand(buffer, h) for h in handles]
+    if buffer is None or None in trace_nodes:
         return make()
-    first = page.take()  # what is recorded depends on how numbers are counted
-    call = (first, *parts, *forms)
-    found = page.site.calls.get(call)
-    # Unless another thread takes numbers of this page at the same time, they follow one another.
-    if found is not None and all(page.take() == k for k in range(first + 1, found[2] + 1)):
+    first = buffer.take()  # what is recorded depends on how numbers are counted
+    call = (first, *parts, *trace_nodes)
+    found = buffer.site.calls.get(call)
+    # Unless another thread takes numbers of this buffer at the same time, they follow one another.
+    if found is not None and all(buffer.take() == k for k in range(first + 1, found[2] + 1)):
         results, numbers, _ = found
         for k, x in numbers.items():
-            page.numbers[k] = x
-        return [make_handle(page, f, False) for f in results]
+            buffer.numbers[k] = x
+        return [make_handle(buffer, f, False) for f in results]
     made = make()
-    if all(h._page is page for h in made):
-        numbers = page.numbers_from(first + 1)
-        page.site.calls[call] = [h._form for h in made], numbers, page.take()
+    if all(h._buffer is buffer for h in made):
+        numbers = buffer.numbers_from(first + 1)
+        buffer.site.calls[call] = [h._trace_node for h in made], numbers, buffer.take()
     return made
 
 

@@ -31,6 +31,7 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ops.elementwise import Cast
+from retrograd.ops.identity import StopGradient
 from retrograd.runtime.backend import Array
 
 _RANK = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
@@ -182,7 +183,7 @@ def is_sought(x: LazyTensor) -> bool:
     for node in todo:  # which grows
         if node in sought:
             return True
-        if node.op == "stop_gradient":
+        if isinstance(node.prim, StopGradient):
             continue
         for y in node.inputs:
             if y not in seen and y.type.is_inexact:

@@ -21,7 +21,7 @@ from retrograd.eager.conversion import as_array, holds_arrays, lost, returned
 from retrograd.eager.fast_path import Operation, with_native_twin
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf
-from retrograd.eager.listeners import recorders
+from retrograd.eager.listeners import listening
 from retrograd.eager.modes import grad_enabled
 from retrograd.eager.quick_dispatch import MISSED, pair, single
 from retrograd.eager.trace_buffer import materialize
@@ -175,8 +175,8 @@ def wrap(result: Any, tracked: bool) -> Any:
     tracked = tracked and result.dtype.is_inexact
     if tracked and not grad_enabled():
         result, tracked = StopGradient()(result), False
-    for tape in recorders():
-        tape.record(result)
+    for listener in listening():
+        listener.record(result)
     return LazyTensor.handle_class(result, tracked)
 
 

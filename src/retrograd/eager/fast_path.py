@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import types
 import weakref
 from collections.abc import Callable
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from retrograd.accelerate import check
+
 try:
     from retrograd.accelerate import _tensor as compiled
+
+    check(compiled)
 except ImportError:
     compiled = None  # type: ignore[assignment]
 
@@ -32,12 +37,10 @@ class HandleBase:
     __slots__ = (
         "__weakref__",
         "_array",
-        "_form",
+        "_buffer",
         "_grad",
-        "_own",
-        "_page",
         "_requires_grad",
-        "_root",
+        "_state",
     )  # fmt: skip
 
 
@@ -59,14 +62,14 @@ class TraceNodeBase:
 
 
 class TraceBufferBase:
-    """What recording a known operation needs of a page.
+    """What recording a known operation needs of a buffer.
 
     `handles` lists handles strongly, so that making one costs little; that somebody else holds one
     is seen by its reference count.
     """
 
     __slots__ = (
-        "before", "every", "handles", "keep", "kept", "last", "limit", "numbers", "open", "ordered",
+        "add", "before", "every", "handles", "kept", "last", "limit", "numbers", "open", "ordered",
         "slots", "take",
     )  # fmt: skip
 
@@ -74,60 +77,57 @@ class TraceBufferBase:
     last: int  # the order of what was recorded last that a gradient may go through
     ordered: bool  # it is a tape's: all that is recorded counts as what a gradient may go through
     take: Callable[[], int]  # the number of the next number
-    keep: Callable[[Any], None]  # list a handle; refuses where nothing is recorded any more
+    add: Callable[[Any], None]  # list a handle that was made
 
     def __init__(self) -> None:
         self.open = self.ordered = False
-        self.slots: dict[Node, Any] = {}  # the forms of arrays
+        self.slots: dict[Node, Any] = {}  # the trace nodes of arrays
         self.numbers: dict[int, float] = {}  # by `take`; compiled, it is a list
         self.every: list[Any] = []  # that was recorded, of a tape
         self.handles: list[Any] = []  # those made since the last look
         self.kept: list[weakref.ref[Any]] = []  # handles that an earlier look left here
         self.before = 0  # how many handles were made before those that are listed
         self.last = self.limit = 0
-        self.keep = _refuse
+        self.add = self.handles.append
         self.take = itertools.count().__next__
 
     def begin(self) -> None:
         """Record here from now on."""
         self.open = True
-        self.keep = self._enter if self.ordered else self.handles.append
+        self.add = self._enter if self.ordered else self.handles.append
 
     def end(self) -> None:
         """Record nothing here from now on."""
         self.open = False
-        self.keep = _refuse
+        self.add = self.handles.append
 
     def _enter(self, handle: Any) -> None:
         """List a handle on a tape, and what it was recorded as."""
-        self.every.append(handle._form)
+        self.every.append(handle._state)
         self.handles.append(handle)
 
-    def add(self, handle: Any) -> None:
-        """List a handle that was made."""
-        (self._enter if self.ordered else self.handles.append)(handle)
-
     def made(self) -> int:
-        """How many handles were made on this page."""
+        """How many handles were made in this buffer."""
         return self.before + len(self.handles)
 
     def recorded(self) -> list[Any]:
-        """The forms of the handles made since the last call of `alive`; on a tape, of all."""
+        """The trace nodes of the handles made since the last call of `live_handles`; on a tape, of
+        all."""
         if self.ordered:
             return list(self.every)
-        return [f for h in self.handles if (f := h._form) is not None]
+        return [f for h in self.handles if (f := h._trace_node) is not None]
 
     def live_handles(self) -> list[Any]:
         """The handles that somebody holds, in the order of their making."""
         made, self.handles = self.handles, []
-        if self.open and not self.ordered:
-            self.keep = self.handles.append
+        if not self.ordered:
+            self.add = self.handles.append
         self.before += len(made)
-        old = [h for h in [ref() for ref in self.kept] if h is not None and h._page is self]
-        return old + [h for h in made if getrefcount(h) > ALONE and h._page is self]
+        old = [h for h in [ref() for ref in self.kept] if h is not None and h._buffer is self]
+        return old + [h for h in made if getrefcount(h) > ALONE and h._buffer is self]
 
     def stay(self, handles: list[Any]) -> None:
-        """Go on listing handles that `alive` gave; others are on this page no longer."""
+        """Go on listing handles that `live_handles` gave; others are in this buffer no longer."""
         self.kept = [weakref.ref(h) for h in handles]
 
     def numbers_from(self, number: int) -> dict[int, float]:
@@ -135,13 +135,8 @@ class TraceBufferBase:
         return {k: x for k, x in list(self.numbers.items()) if k >= number}
 
 
-def _refuse(handle: Any) -> None:
-    """Nothing is recorded on a page that is closed."""
-    raise KeyError
-
-
 def _count_alone() -> int:
-    """The reference count that `alive` sees of a handle that only the page holds."""
+    """The reference count that `live_handles` sees of a handle that only the buffer holds."""
     made = [object()]
     return [getrefcount(h) for h in made if getrefcount(h)][0]  # noqa: RUF015 - as `live_handles` does
 
@@ -162,14 +157,15 @@ class Operation:
 
 
 class NumberKey:
-    """A number that is part of a form, as a key of `TraceNode.successors`; see `number_key`."""
+    """A number that is part of a trace node, as a key of `TraceNode.successors`; see
+    `number_key`."""
 
     __slots__ = ()
 
 
 INTEGERS: dict[Any, NumberKey] = {}  # by value
 FLOATS: dict[Any, NumberKey] = {}  # by text
-KEYS = 10_000  # of each; beyond, all are forgotten, and forms that they led to are made again
+KEYS = 10_000  # of each; beyond, all are forgotten, and trace nodes that they led to are made again
 
 
 def number_key(value: float) -> NumberKey:
@@ -200,22 +196,26 @@ def with_native_twin(complete: F, arity: int, op: Any, swapped: Operation | None
 
 
 def install(
-    handles: type, pages: type, forms: type, dtypes: type, current: Any, enabled: Any
+    handles: type,
+    buffers: type,
+    trace_nodes: type,
+    nodes: type,
+    dtypes: type,
+    current: Any,
+    enabled: Any,
 ) -> None:
-    """Tell the compiled recorder of the classes there are, of what has the page of a thread, and of
-    what says whether gradients are on. It takes the arithmetic operators of `handles` in its hands.
-    """
+    """Tell the compiled recorder of the classes there are, of what has the buffer of a thread, and
+    of what says whether gradients are on. It takes the arithmetic operators of `handles` in its
+    hands."""
     if compiled is not None:
-        compiled.install(handles, pages, forms, dtypes, current, enabled, INTEGERS, FLOATS)
+        compiled.install(
+            handles, buffers, trace_nodes, nodes, dtypes, current, enabled, INTEGERS, FLOATS
+        )
         return
-    for name in BINARY:
-        setattr(handles, f"__i{name}__", changed(getattr(handles, f"__{name}__")))
-
-
-BINARY = (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "and", "or", "xor", "lshift",
-    "rshift", "pow",
-)  # fmt: skip
+    for name in vars(operator):  # those that Python has, of what the class has
+        plain = f"__{name[3:]}"
+        if name.startswith("__i") and plain in vars(handles):
+            setattr(handles, name, changed(getattr(handles, plain)))
 
 
 def changed(operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -223,7 +223,7 @@ def changed(operation: Callable[..., Any]) -> Callable[..., Any]:
     is asked what that means."""
 
     def change(self: Any, other: Any) -> Any:
-        if self._requires_grad and self._form is None:
+        if self._requires_grad and not isinstance(self._state, TraceNodeBase):
             return self._change(operation, other)
         return operation(self, other)
 

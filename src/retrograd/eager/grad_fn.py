@@ -1,13 +1,14 @@
-"""What became of long recordings, and of calls of compiled functions: segments and runs, and the
+"""What became of long recordings, and of calls of compiled functions: segments and calls, and the
 leaves that lead to them.
 
 A recording that grows long is cut (`segments.py`). What somebody holds of it is computed and goes
 on as a leaf; where a gradient may ask for its history, the leaf knows its `GradFn`: the segment,
-and the form that it was there. Gradients go through segments one at a time (`segment_backward.py`).
-Whoever asks for nodes gets the nodes of the whole history: such leaves are seen on pages only.
+and the trace node that it was there. Gradients go through segments one at a time
+(`segment_backward.py`). Whoever asks for nodes gets the nodes of the whole history: such leaves are
+seen in buffers only.
 
-What a compiled function returned has a `JitCall` as its past, where a gradient may ask: the graph
-that was compiled, and what it was given. Nodes are made of it when somebody does.
+What a compiled function returned has a `JitCall` as its grad_fn, where a gradient may ask: the
+graph that was compiled, and what it was given. Nodes are made of it when somebody does.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NEXT = itertools.count().__next__
 
 
 class TapeSegment:
-    """What was recorded on a page up to a cut. Later cuts have higher numbers, and a segment is
+    """What was recorded in a buffer up to a cut. Later cuts have higher numbers, and a segment is
     computed from results of lower ones only."""
 
     __slots__ = (
@@ -48,9 +49,9 @@ class TapeSegment:
         self.arrays = arrays
         self.numbers = numbers
         self.values = values  # what is at hand of it, so that nobody computes it again
-        self.nodes = nodes  # of forms whose nodes were asked for
+        self.nodes = nodes  # of trace nodes whose nodes were asked for
         self.openings = openings
-        self.tracked = tracked  # what leaves stand for that know this past
+        self.tracked = tracked  # what leaves stand for that have this grad_fn
         self.number = _NEXT()
 
     def part(self) -> TracePart:
@@ -64,9 +65,9 @@ class TapeSegment:
         """Make the nodes of what leaves stand for."""
         fill([self.part()])
 
-    def made(self, form: TraceNode) -> Node:
+    def made(self, trace_node: TraceNode) -> Node:
         """The node of one of them."""
-        return self.nodes[form.node]
+        return self.nodes[trace_node.node]
 
 
 class JitCall:
@@ -79,9 +80,9 @@ class JitCall:
         self.arrays = list(arrays)  # nodes of its arguments
         self.sizes = sizes
         self.outputs: list[Node] = []
-        pasts = [past.segment for x in arrays if (past := past_of(x)) is not None]
+        grad_fns = [grad_fn.segment for x in arrays if (grad_fn := grad_fn_of(x)) is not None]
         # How many calls, each with results of the one before, lead to this one.
-        self.depth: int = 1 + max([x.depth for x in pasts if isinstance(x, JitCall)], default=0)
+        self.depth: int = 1 + max([x.depth for x in grad_fns if isinstance(x, JitCall)], default=0)
         self.number = _NEXT()
 
     def unfold(self) -> None:
@@ -96,21 +97,22 @@ class JitCall:
 
 
 class GradFn(NamedTuple):
-    """How the value of a leaf was computed: which form of a segment it is, or result of a run."""
+    """How the value of a leaf was computed: which trace node of a segment it is, or result of a
+    call."""
 
-    segment: Any  # Segment | Run
-    form: Any  # Form | int
+    segment: Any  # TapeSegment | JitCall
+    output: Any  # TraceNode | int
 
 
-def past_of(node: Node) -> GradFn | None:
+def grad_fn_of(node: Node) -> GradFn | None:
     """How a leaf was computed, if it was, and a gradient may ask."""
-    return getattr(node.prim, "past", None)
+    return getattr(node.prim, "grad_fn", None)
 
 
 def full_history(leaf: Node) -> Node:
     """The node that stands for a leaf where nodes are asked for: the leaf itself, unless it has a
-    past."""
-    if past_of(leaf) is None:
+    grad_fn."""
+    if grad_fn_of(leaf) is None:
         return leaf
     if leaf.prim.whole is None:  # type: ignore[attr-defined]
         with LOCK:
@@ -120,20 +122,20 @@ def full_history(leaf: Node) -> Node:
 
 
 def _unfold(todo: list[Node]) -> None:
-    """Make the nodes of leaves with a past, and of those that they were computed from."""
+    """Make the nodes of leaves with a grad_fn, and of those that they were computed from."""
     seen = set(todo)
     found: dict[Any, list[Node]] = {}
     for leaf in todo:  # the list grows while the loop goes through it
-        segment = leaf.prim.past.segment  # type: ignore[attr-defined]
+        segment = leaf.prim.grad_fn.segment  # type: ignore[attr-defined]
         new = segment not in found
         found.setdefault(segment, []).append(leaf)
         for x in segment.arrays if new else ():
-            if past_of(x) is not None and x not in seen and vars(x.prim)["whole"] is None:
+            if grad_fn_of(x) is not None and x not in seen and vars(x.prim)["whole"] is None:
                 seen.add(x)
                 todo.append(x)
     for segment, leaves in sorted(found.items(), key=lambda item: item[0].number):
         segment.unfold()
         for x in leaves:
             prim: Any = x.prim
-            prim.whole = node = segment.made(prim.past.form)
+            prim.whole = node = segment.made(prim.grad_fn.output)
             VALUES[node] = prim.array

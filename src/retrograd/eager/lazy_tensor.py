@@ -1,9 +1,9 @@
 """Recording by running: handles on values, and their evaluation when somebody looks.
 
-An operation on a `LazyTensor` returns another `LazyTensor`, which stands for a form on a page
-(`trace_buffer.py`) or, where a transform, a tape or a trace is at work, for a node. Values are
-computed when they are needed, by one program for everything that is needed together; programs are
-remembered by the structure of what they compute, so a loop compiles once.
+An operation on a `LazyTensor` returns another `LazyTensor`, which stands for a trace node in a
+buffer (`trace_buffer.py`) or, where a transform, a tape or a trace is at work, for a node. Values
+are computed when they are needed, by one program for everything that is needed together; programs
+are remembered by the structure of what they compute, so a loop compiles once.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from enum import Enum
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+import numpy as np
+
 from retrograd.eager.fast_path import HandleBase
-from retrograd.eager.grad_fn import full_history, past_of
+from retrograd.eager.grad_fn import full_history, grad_fn_of
 from retrograd.eager.leaf import (
     FREED,
     PENDING,
+    ROOTS,
     VALUES,
     ConcreteLeaf,
     is_freed,
@@ -29,8 +32,8 @@ from retrograd.eager.leaf import (
     leaf_handle,
     snapshot,
 )
-from retrograd.eager.listeners import alive, on_tape
-from retrograd.eager.modes import current_backend, current_tape, is_tracing, is_unseen
+from retrograd.eager.listeners import block_listener, is_held, registered
+from retrograd.eager.modes import current_backend, is_tracing, is_unseen
 from retrograd.eager.program_cache import (
     LOCK,
     Needed,
@@ -40,8 +43,8 @@ from retrograd.eager.program_cache import (
     required_nodes,
 )
 from retrograd.eager.trace_buffer import (
+    BUFFERS,
     NOWHERE,
-    PAGES,
     TraceBuffer,
     execute,
     materialize,
@@ -77,9 +80,13 @@ def is_taped(values: Sequence[Any]) -> bool:
         return False
     handles = [x for x in values if isinstance(x, LazyTensor)]
     return (
-        current_tape() is not None
-        or any(h._page.is_taped() for h in handles)
-        or any(h._form is None and tape.holds(_in_use(h._own)) for tape in alive() for h in handles)
+        block_listener() is not None
+        or any(h._buffer.is_taped() for h in handles)
+        or any(
+            h._trace_node is None and listener.holds(_in_use(h.leaf_or_node))
+            for listener in registered()
+            for h in handles
+        )
     )
 
 
@@ -91,17 +98,17 @@ def _in_use(node: Node) -> Node:
 
 def materialize_all() -> None:
     """Let everything that is recorded go on as nodes."""
-    materialize([page for ref in list(PAGES) if (page := ref()) is not None])
+    materialize([buffer for ref in list(BUFFERS) if (buffer := ref()) is not None])
 
 
 class State(Enum):
-    """What a tensor stands for."""
+    """What a tensor stands for: which of the types that `_state` can have it has."""
 
-    DEFERRED = "a recorded operation: `_form` in the trace buffer `_page`"
-    NODE = "a node of a graph, `_own`, whose value is not at hand"
-    CONCRETE = "an array at hand: that of the leaf `_own`, or `_array` alone"
-    FREED = "what backward() has gone through: a constant, through which no gradient goes again"
-    DONATED = "nothing: its memory went to a compiled function; `_array` says to which"
+    DEFERRED = "a `TraceNode`: an operation recorded in the trace buffer `_buffer`"
+    NODE = "a `Node` of a graph whose value is not at hand"
+    CONCRETE = "an array at hand: a `Node` that is a leaf, or no more than the array"
+    FREED = "a trace node or a leaf that backward() has gone through: no gradient goes again"
+    DONATED = "`Donated`: its memory went to a compiled function"
 
 
 class Donated(NamedTuple):
@@ -120,66 +127,66 @@ class Donated(NamedTuple):
         )
 
 
-SLOTS = ("_form", "_grad", "_own", "_page", "_array", "_requires_grad", "_root")
+FIELDS = ("_buffer", "_grad", "_requires_grad")  # filled in when somebody asks
 _slot = object.__getattribute__
 
 
 class LazyTensor(HandleBase):
     """A handle on a value: what the user holds. `Tensor` adds the operators.
 
-    It is in one of the states of `State`. Its slots say which, and are set here alone.
+    What it stands for is in one slot, `_state`; `State` names what that can be. It is changed in
+    this class alone, by `_become`, and by C where an operation or a call makes a new handle or
+    takes the memory of one (`hold` in `tensor.c`, `commit` in `fast_call.c`).
 
-    A result of `jit` is made with its array only, `_array`: whatever else it has is filled in when
-    somebody asks for it (`__getattr__`). Most results of a training step just go into the next
-    step, and nobody does. `_array` of other tensors that are constants at hand is filled in in the
-    same way; a tensor that changes what it stands for sets it to None.
+    A result of `jit` is made with its array only: the other slots are filled in when somebody asks
+    for them (`__getattr__`), and `_state` is a leaf from then on. Most results of a training step
+    just go into the next step, and nobody does.
     """
 
     __slots__ = ()
 
     handle_class: ClassVar[type[LazyTensor]]  # the class results are wrapped in: Tensor
 
-    _form: TraceNode | None
-    _page: TraceBuffer
-    _own: Node  # where it stands for a form it has none, nor a `_grad` or `_root` before one is set
-    _root: weakref.ref[LazyTensor] | None  # a gradient's root: computed along with it
-    _array: Any  # the array of a constant that is at hand, or a `Donated`; None: look it up anew
+    _state: TraceNode | Node | Array | Donated
+    _buffer: TraceBuffer  # of a trace node, and of what is on a tape
+    _array: Any  # that of a leaf in `_state`, where C looks for it; None: it has not asked
 
     def __init__(self, node: Node, requires_grad: bool = False) -> None:
         if not isinstance(node, Node):
             raise ArgumentError(
                 f"a Tensor is made of data by rg.tensor(data), not of {type(node).__name__} itself"
             )
-        self._form = None
-        self._page = NOWHERE
-        self._own = node
+        self._become(node)
         self._requires_grad = requires_grad
         self._grad: LazyTensor | None = None
-        self._root = None
         self._register(node)
 
     if not TYPE_CHECKING:  # a type checker knows all attributes there are
 
         def __getattr__(self, name: str) -> Any:
             """A slot that is not set: filled in, where there is an array alone."""
-            if name not in SLOTS:
+            if name not in FIELDS:
                 raise AttributeError(
                     f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
                 )
-            with LOCK:
-                if name == "_array":
-                    self._array = self._constant()
-                else:
-                    self._hydrate()
-                return _slot(self, name)
+            self._hydrate()
+            return _slot(self, name)
 
-    # -- changes of the state, and no array but `_array` ------------------------------------------
+    # -- changes of the state ---------------------------------------------------------------------
+    def _become(
+        self, state: TraceNode | Node | Array | Donated, buffer: TraceBuffer = NOWHERE
+    ) -> None:
+        """Stand for something, from here on."""
+        self._array = None
+        self._state = state
+        self._buffer = buffer
+
     @classmethod
-    def deferred(cls, page: TraceBuffer, form: TraceNode, requires_grad: bool) -> Any:
+    def deferred(cls, buffer: TraceBuffer, trace_node: TraceNode, requires_grad: bool) -> Any:
         """A handle on what was recorded in a buffer, which has yet to list it."""
         new = object.__new__(cls.handle_class)
-        new._form = form
-        new._page = page
+        new._state = trace_node
+        new._buffer = buffer
         new._requires_grad = requires_grad
         return new
 
@@ -187,96 +194,96 @@ class LazyTensor(HandleBase):
     def dehydrated(cls, array: Array) -> Self:
         """A tensor that is no more than this array."""
         new = object.__new__(cls)
-        new._array = array
+        new._state = array
         return new
 
     def is_dehydrated(self) -> bool:
-        """Whether there is nothing but what is in `_array`."""
-        try:
-            _slot(self, "_form")
-        except AttributeError:
-            return True
-        return False
+        """Whether there is no more than an array, or than what says who took it."""
+        return not isinstance(self._state, TraceNode | Node)
+
+    def bare_array(self) -> Array | None:
+        """The array of what is no more than that."""
+        state = self._state
+        return state if isinstance(state, np.ndarray) else None
 
     def _hydrate(self) -> None:
-        """Fill in the slots of what is no more than an array."""
-        array = _slot(self, "_array")
-        if type(array) is Donated:
-            raise array.error()
-        if not self.is_dehydrated():
-            return  # it is there by now, or was never set
-        prim = ConcreteLeaf(array)
-        self._grad = self._root = None
-        self._requires_grad = False
-        self._page = NOWHERE
-        self._own = Node(prim, (), prim.type)
-        self._form = None
-
-    def _constant(self) -> Array:
-        """The array of a constant; AttributeError where there is none."""
-        if _slot(self, "_form") is None and not (
-            _slot(self, "_requires_grad") or _slot(self, "_page").is_taped()
-        ):
-            prim = _slot(self, "_own").prim
-            if isinstance(prim, ConcreteLeaf):
-                return prim.array
-        raise AttributeError(name="_array", obj=self)
+        """Have a leaf for what is no more than an array."""
+        with LOCK:
+            state = self._state
+            if isinstance(state, Donated):
+                raise state.error()
+            if isinstance(state, TraceNode | Node):
+                return  # it is there by now, or was never set
+            prim = ConcreteLeaf(state)
+            self._grad = None
+            self._requires_grad = False
+            self._become(Node(prim, (), prim.type))
+            self._array = state
 
     def has_array(self) -> bool:
-        """Whether the array is in `_array`, or what is there says that the tensor is gone."""
-        try:
-            return _slot(self, "_array") is not None
-        except AttributeError:
-            return False
+        """Whether the array is where C looks for it, or the tensor is gone."""
+        return self.is_dehydrated() or getattr(self, "_array", None) is not None
 
     def keep_array(self) -> bool:
-        """Have the array in `_array`, where this stands for an array at hand and nothing else;
-        whether it does."""
-        if (
-            self._requires_grad
-            or self._form is not None
-            or not isinstance(self._own.prim, ConcreteLeaf)
-        ):
+        """Have the array where C looks for it, if this stands for an array at hand and nothing
+        else; whether it does."""
+        if self._requires_grad or self._buffer.is_taped():  # a call that takes it is recorded
             return False
-        if self._page.is_taped():  # a call that takes it is recorded
+        state = self._state
+        if not (isinstance(state, Node) and isinstance(state.prim, ConcreteLeaf)):
             return False
-        self._array = self._own.prim.array
+        self._array = state.prim.array
         return True
 
     def donate(self, gone: Donated) -> None:
-        """Keep nothing of what has its array in `_array`. It stays a tensor at every step: without
-        `_form`, which goes first, it is what `_array` says."""
-        for name in SLOTS:
-            if name != "_array":
-                with suppress(AttributeError):
-                    delattr(self, name)
-        self._array = gone
+        """Keep nothing of what has its array at hand. It stays a tensor at every step."""
+        self._become(gone)
+        for name in FIELDS:
+            with suppress(AttributeError):
+                delattr(self, name)
 
     def give_back(self, array: Array) -> None:
         """Stand for the array again, where what took it has failed."""
-        self._array = array
+        self._become(array)
 
-    def attach(self, page: TraceBuffer) -> None:
+    def attach(self, buffer: TraceBuffer) -> None:
         """Be an entry of a tape's buffer, for an array at hand."""
-        self._page = page
+        self._buffer = buffer
 
     @property
     def state(self) -> State:
         """What this stands for."""
-        if self.is_dehydrated():
-            gone = type(_slot(self, "_array")) is Donated
-            return State.DONATED if gone else State.CONCRETE
+        state = self._state
+        if isinstance(state, Donated):
+            return State.DONATED
+        if not isinstance(state, TraceNode | Node):
+            return State.CONCRETE
         if self.is_freed:
             return State.FREED
-        if self._form is not None:
+        if isinstance(state, TraceNode):
             return State.DEFERRED
-        return State.CONCRETE if isinstance(self._own.prim, ConcreteLeaf) else State.NODE
+        return State.CONCRETE if isinstance(state.prim, ConcreteLeaf) else State.NODE
+
+    @property
+    def _trace_node(self) -> TraceNode | None:
+        """What it is in its buffer; None where it is not deferred."""
+        state = self._state
+        return state if isinstance(state, TraceNode) else None
+
+    @property
+    def leaf_or_node(self) -> Node:
+        """The node, or a leaf that has a grad_fn: for another handle on the same value."""
+        while not isinstance(state := self._state, Node):
+            if isinstance(state, TraceNode):
+                return self.node
+            self._hydrate()
+        return state
 
     def _register(self, node: Node) -> None:
         prim = node.prim
         if not isinstance(prim, ConcreteLeaf):
             PENDING[node.id] = self
-        elif self._requires_grad and prim.past is None and leaf_handle(node) is None:
+        elif self._requires_grad and prim.grad_fn is None and leaf_handle(node) is None:
             # Functions may return what they were given: the first handle gets the gradient.
             prim.handle = weakref.ref(self)
 
@@ -297,7 +304,7 @@ class LazyTensor(HandleBase):
 
     def share(self) -> None:
         """Note that others can edit the array of this leaf."""
-        prim = self._own.prim
+        prim = self.leaf_or_node.prim
         assert isinstance(prim, ConcreteLeaf)
         prim.shared = True
 
@@ -312,39 +319,36 @@ class LazyTensor(HandleBase):
     @property
     def is_shared(self) -> bool:
         """Whether others can edit the array."""
-        prim = self._own.prim if self._form is None else None
+        state = self._state
+        prim = state.prim if isinstance(state, Node) else None
         return isinstance(prim, ConcreteLeaf) and prim.shared
 
     @property
     def node(self) -> Node:
         """The node of the graph that this handle stands for. Of an array that others can edit it
         is a leaf with what that holds now."""
-        if self._form is not None:
+        if self._trace_node is not None:
             return materialized_node(self)
-        if self._page.is_taped():  # what is made of the node is shown to its tape
-            materialize([self._page])
-        own = self._own
+        if self._buffer.is_taped():  # what is made of the node is shown to its tape
+            materialize([self._buffer])
+        own = self.leaf_or_node
         if self.is_shared:
             return snapshot(own)
-        if past_of(own) is not None:
+        if grad_fn_of(own) is not None:
             materialize()
-            self._own = own = full_history(own)
-            for tape in alive():
-                tape.pass_over(own)
+            own = full_history(own)
+            self._become(own, self._buffer)
+            for listener in registered():
+                listener.pass_over(own)
             self._register(own)
         return own
 
     _node = node
 
     @property
-    def leaf_or_node(self) -> Node:
-        """The node, or a leaf that knows its past: for another handle on the same value."""
-        return self._own if self._form is None else self.node
-
-    @property
     def _type(self) -> TensorType:
-        form = self._form
-        return form.type if form is not None else self._own.type
+        state = self._state
+        return state.type if isinstance(state, TraceNode) else self.leaf_or_node.type
 
     @property
     def shape(self) -> Shape:
@@ -356,8 +360,10 @@ class LazyTensor(HandleBase):
 
     def _known(self) -> Array | None:
         """The value, if it is at hand."""
-        form = self._form
-        return known(self._own) if form is None else self._page.values.get(form)
+        state = self._state
+        if isinstance(state, TraceNode):
+            return self._buffer.values.get(state)
+        return known(self.leaf_or_node)
 
     @property
     def is_computed(self) -> bool:
@@ -367,19 +373,20 @@ class LazyTensor(HandleBase):
     @property
     def is_freed(self) -> bool:
         """Whether `backward()` has run, so that the history is gone."""
-        form = self._form
-        return is_freed(self._own) if form is None else form.freed
+        state = self._state
+        return state.freed if isinstance(state, TraceNode) else is_freed(self.leaf_or_node)
 
     @property
     def is_source(self) -> bool:
         """Whether it was given, not computed, and gets the gradients of what it was given for."""
-        return self._form is None and leaf_handle(self._own) is self
+        state = self._state
+        return isinstance(state, Node) and leaf_handle(state) is self
 
     def value(self) -> Array:
         """The array, computed if it was not yet."""
         found = self._known()
-        if found is None and self._form is not None:
-            execute(self._page, (self,))
+        if found is None and self._trace_node is not None:
+            execute(self._buffer, (self,))
             found = self._known()
         if found is None:  # a node, or made one by another thread that was faster than `execute`
             evaluate([self])
@@ -392,39 +399,38 @@ class LazyTensor(HandleBase):
         unless a gradient may ask."""
         own = self.node
         VALUES[wide(own)] = array
-        if not self._requires_grad and not on_tape(own):
+        if not self._requires_grad and not is_held(own):
             if is_weak_node(own):
                 self._stand_for(weak(known_as(array, own)))
             else:
                 self.become_leaf(array, self.is_freed)
 
-    def _settle(self, array: Array, form: TraceNode, freed: bool = False) -> None:
-        """The same, on a page, of what no gradient may ask for."""
-        self._own = known_as(array, form.node, form.freed or freed, form.type)
-        self._form, self._page, self._root = None, NOWHERE, None
+    def _settle(self, array: Array, trace_node: TraceNode, freed: bool = False) -> None:
+        """The same, in a buffer, of what no gradient may ask for."""
+        freed = trace_node.freed or freed
+        self._become(known_as(array, trace_node.node, freed, trace_node.type))
 
-    def _cut(self, leaf: Node, page: TraceBuffer) -> None:
-        """Go on as a handle on a leaf that knows its past; on a tape, it is still there."""
-        self._own = leaf
-        self._form, self._page, self._root = None, page if page.is_taped() else NOWHERE, None
+    def _cut(self, leaf: Node, buffer: TraceBuffer) -> None:
+        """Go on as a handle on a leaf that knows its grad_fn; on a tape, it is still there."""
+        self._become(leaf, buffer if buffer.is_taped() else NOWHERE)
 
-    def _leave(self, page: TraceBuffer) -> None:
-        """Go on as a handle on the node that stands for the form on the page."""
-        form = self._form
-        if form is None or self._page is not page:
+    def _leave(self, buffer: TraceBuffer) -> None:
+        """Go on as a handle on the node that stands for the trace node in the buffer."""
+        trace_node = self._trace_node
+        if trace_node is None or self._buffer is not buffer:
             return
-        self._own = node = page.nodes[form.node]
-        self._form, self._page, self._root = None, NOWHERE, None
-        if form.freed:
+        node = buffer.nodes[trace_node.node]
+        self._become(node)
+        if trace_node.freed:
             FREED.add(node)
         self._register(node)
-        if not page.ordered:
-            for tape in alive():  # it is not part of what they record from here on
-                tape.pass_over(node)
+        if not buffer.ordered:
+            for listener in registered():  # it is not part of what they record from here on
+                listener.pass_over(node)
 
     def replace(self, array: Array) -> None:
         """Become a leaf holding another array: what an optimizer does to a parameter."""
-        before = self._own.prim if self.is_source else None
+        before = self.leaf_or_node.prim if self.is_source else None
         completed(lambda: self._replace(before, array))
 
     def _replace(self, before: Any, array: Array) -> None:
@@ -434,24 +440,28 @@ class LazyTensor(HandleBase):
 
     def evaluate_with(self, root: LazyTensor) -> None:
         """Be computed along with the root that this is a gradient of."""
-        self._root = weakref.ref(root)
+        ROOTS[self.leaf_or_node] = weakref.ref(root)
 
     def tie(self, gradient: LazyTensor) -> None:
         """Be computed along with the loss that a gradient came from, as that gradient is."""
-        if self._form is not None and gradient._form is not None:
-            self._form.loss = gradient._form.loss
-        elif self._form is None and gradient._form is None:
-            self._root = gradient._root
+        mine, other = self._state, gradient._state
+        if isinstance(mine, TraceNode) and isinstance(other, TraceNode):
+            mine.loss = other.loss
+        elif isinstance(mine, Node) and isinstance(other, Node) and other in ROOTS:
+            ROOTS[mine] = ROOTS[other]
 
     def free_history(self) -> None:
         """Become a constant through which no gradient can go, after `backward()`; on a tape, which
         holds the history, it stays what it is."""
-        if self._page.is_taped() or (self._form is None and on_tape(self._own)):
+        state = self._state
+        if self._buffer.is_taped() or (
+            not isinstance(state, TraceNode) and is_held(self.leaf_or_node)
+        ):
             return
         self._requires_grad = False
-        form, array = self._form, self._known()
-        if form is not None and array is None:
-            self._form = form.free_history()
+        array = self._known()
+        if isinstance(state, TraceNode) and array is None:
+            self._become(state.free_history(), self._buffer)
             return
         if array is not None:
             self.become_leaf(array, freed=True)
@@ -464,51 +474,49 @@ class LazyTensor(HandleBase):
 
     def become_leaf(self, array: Array, freed: bool = False) -> None:
         """Stand for an array at hand from here on."""
-        form = self._form
-        node = self._own if form is None else form.node
+        state = self._state
+        node = state.node if isinstance(state, TraceNode) else self.leaf_or_node
         made = known_as(array, node, freed)
         if isinstance(node.prim, ConcreteLeaf) and node.prim.array is array:
             made.prim.shared = node.prim.shared  # type: ignore[attr-defined]
         self._stand_for(made)
 
     def _stand_for(self, node: Node) -> None:
-        if self._form is None:
-            PENDING.pop(self._own.id, None)
+        if isinstance(self._state, Node):
+            PENDING.pop(self._state.id, None)
         self._register(node)  # first: whoever sees the node may ask for its gradient
-        self._array = None
-        self._own = node
-        self._form, self._page, self._root = None, NOWHERE, None
+        self._become(node)
 
 
 def is_weak(x: Any) -> bool:
     """Whether it is a tensor that takes the dtype of what it meets."""
-    return isinstance(x, LazyTensor) and x._form is None and is_weak_node(x._own)
+    return isinstance(x, LazyTensor) and is_weak_node(x._state)
 
 
 def exact_value(x: LazyTensor) -> Array:
     """The value of a weak tensor in double precision."""
     x.value()
-    found = known(wide(x._own))
+    found = known(wide(x.leaf_or_node))
     assert found is not None
     return found
 
 
 def evaluate(handles: Iterable[LazyTensor]) -> None:
-    """Compute everything the handles stand for: in one program what is on one page, and in another
-    what stands for nodes.
+    """Compute everything the handles stand for: in one program what is in one buffer, and in
+    another what stands for nodes.
 
     Other handles that are alive and wait for something computed on the way get their values too,
     so nothing that somebody holds is computed twice.
     """
     nodes: list[LazyTensor] = []
-    pages: dict[TraceBuffer, list[LazyTensor]] = {}
+    buffers: dict[TraceBuffer, list[LazyTensor]] = {}
     for h in handles:
-        if h._form is None:
+        if h._trace_node is None:
             nodes.append(h)
         else:
-            pages.setdefault(h._page, []).append(h)
-    for page, members in pages.items():
-        execute(page, members)
+            buffers.setdefault(h._buffer, []).append(h)
+    for buffer, members in buffers.items():
+        execute(buffer, members)
     wanted = {node: h for h in nodes if (node := _unknown(h)) is not None}
     if wanted:
         _run(wanted)
@@ -517,7 +525,7 @@ def evaluate(handles: Iterable[LazyTensor]) -> None:
 def _unknown(h: LazyTensor) -> Node | None:
     """The node of a handle if its value is not at hand. Looked at once: another thread may be
     giving the handle its value, after which it stands for another node."""
-    node = h._own if h._form is None else h.node
+    node = h.leaf_or_node
     return node if known(node) is None else None
 
 
@@ -526,9 +534,10 @@ def _run(wanted: dict[Node, LazyTensor]) -> None:
     """Compute nodes, and give them to the handles that wait for them."""
     what = required_nodes([wide(node) for node in wanted], known)
     held = [h for h in (PENDING.get(node.id) for node in what.order) if h is not None]
-    roots = [h for h in (g._root() for g in held if g._root is not None) if h is not None]
+    refs = [ref for g in held if isinstance(g._state, Node) and (ref := ROOTS.get(g._state))]
+    roots = [h for ref in refs if (h := ref()) is not None]
     for h in (*held, *roots):
-        if h._form is None and (node := _unknown(h)) is not None:
+        if h._trace_node is None and (node := _unknown(h)) is not None:
             wanted.setdefault(node, h)
     targets = list(dict.fromkeys(map(wide, wanted)))
     if roots:
@@ -541,7 +550,7 @@ def _run(wanted: dict[Node, LazyTensor]) -> None:
         results = program(arrays)  # type: ignore[arg-type]
     found = dict(zip(targets, results, strict=True))
     for node, handle in list(wanted.items()):
-        if handle._form is None and handle._own is node:
+        if handle._state is node:
             handle.settle(found[wide(node)])
 
 

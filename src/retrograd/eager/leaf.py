@@ -25,8 +25,9 @@ class ConcreteLeaf(Leaf):
         # The handle that requires a gradient, or did when something was computed from this.
         self.handle: weakref.ref[Any] | None = None
         self.replaced = False  # it required one and has another value now: out of date
-        # How it was computed, where a long recording was cut: a `Past`; and its node with history.
-        self.past: Any = None
+        # How it was computed, where a long recording was cut: a `GradFn`; and its node with
+        # history.
+        self.grad_fn: Any = None
         self.whole: Node | None = None
         self.freed = freed  # backward() went through it: no gradient does again
         # Whether others can edit the array; then operations use what it holds when they are
@@ -45,7 +46,7 @@ class Snapshot(ConcreteLeaf):
         self.source = source
         self.array = array
         self.type = source.type
-        self.past = self.whole = self.snapshot = None
+        self.grad_fn = self.whole = self.snapshot = None
         self.freed, self.shared = source.freed, False
 
     @property
@@ -90,6 +91,8 @@ def _same(a: Array, b: Array) -> bool:
 # the handles whose nodes wait to be computed.
 VALUES: weakref.WeakKeyDictionary[Node, Array] = weakref.WeakKeyDictionary()
 PENDING: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+# The losses that gradients came from, which are computed along with them.
+ROOTS: weakref.WeakKeyDictionary[Node, weakref.ref[Any]] = weakref.WeakKeyDictionary()
 # What tensors that are not computed stand for after `backward()`.
 FREED: weakref.WeakSet[Node] = weakref.WeakSet()
 # Stand-ins for arguments of functions that were traced, or mapped over samples, and are done.

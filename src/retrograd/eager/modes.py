@@ -1,5 +1,6 @@
 """Modes of recording and running, each a context: gradients on or off, the backend, threads,
-subnormal numbers."""
+subnormal numbers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,6 @@ from retrograd.shared import contained
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[object | None] = ContextVar("tracing", default=None)
 _HIDDEN_FROM_TAPES: ContextVar[bool] = ContextVar("unseen", default=False)
-_TAPE: ContextVar[Any] = ContextVar("tape", default=None)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
 # What the transforms around this code differentiate with respect to: nodes.
 _ACTIVE: ContextVar[frozenset[Any]] = ContextVar("active", default=frozenset())
@@ -28,7 +28,7 @@ GIVEN: ContextVar[frozenset[Any] | None] = ContextVar("given", default=None)
 _FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
 
 
-# The pages of tapes, which record without a look at the modes here while they are open.
+# The buffers of tapes, which record without a look at the modes here while they are open.
 TAPED: WeakSet[Any] = WeakSet()
 
 
@@ -36,8 +36,8 @@ class HiddenFromTapes(Setting):
     """A setting inside of which tapes see nothing."""
 
     def __enter__(self) -> None:
-        for page in list(TAPED):
-            page.close()  # who goes on with what is there looks at the modes first
+        for buffer in list(TAPED):
+            buffer.close()  # who goes on with what is there looks at the modes first
         super().__enter__()
 
 
@@ -110,11 +110,6 @@ def is_unseen() -> bool:
 def unseen() -> Setting:
     """Tapes are not shown what is computed inside the block."""
     return HiddenFromTapes(_HIDDEN_FROM_TAPES, True)
-
-
-def current_tape() -> Any:
-    """The tape that records all that happens here, if there is one."""
-    return _TAPE.get()
 
 
 def current_backend() -> str:

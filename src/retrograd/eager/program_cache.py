@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from retrograd.eager.leaf import LEAKED
 from retrograd.eager.modes import current_backend
 from retrograd.errors import TraceError
-from retrograd.ir import Graph, Node, TensorType, reachable
+from retrograd.ir import Graph, Node, TensorType, Trait, reachable
 from retrograd.ir.source import user_source
 from retrograd.ops.leaf import Constant, input_node
 from retrograd.ops.shape import expand
@@ -63,7 +63,7 @@ def required_nodes(outputs: Iterable[Node], known: Any) -> Needed:
                     todo.append(x)
     order = sorted(todo, key=lambda n: n.id)
     for node in order:
-        if node.op == "input":
+        if Trait.INPUT in node.prim.traits:
             if node in LEAKED:
                 raise TraceError(escaped(node, f"at {user_source()}"))
             raise TraceError(

@@ -1,4 +1,4 @@
-"""Recording on pages: operations that were recorded before are looked up, others are learned.
+"""Recording in buffers: operations that were recorded before are looked up, others are learned.
 
 Here are operations of one and two operands; calls of any library function are in `call_cache.py`.
 """
@@ -12,143 +12,145 @@ from retrograd.eager import listeners
 from retrograd.eager.fast_path import Operation, number_key
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import FREED, ConcreteLeaf
-from retrograd.eager.listeners import alive
-from retrograd.eager.modes import current_tape, grad_enabled, is_tracing, is_unseen
+from retrograd.eager.listeners import BLOCK, registered
+from retrograd.eager.modes import grad_enabled, is_tracing, is_unseen
 from retrograd.eager.program_cache import LITERAL, LOCK, is_argument
 from retrograd.eager.segments import EXECUTIONS, grow_or_split, split
 from retrograd.eager.trace_buffer import TraceBuffer, current
-from retrograd.eager.trace_cache import TraceNode
+from retrograd.eager.trace_cache import TraceNode, TraceSite
 from retrograd.errors import RetrogradError
-from retrograd.ir import Node, Provenance, made_by, provenance
+from retrograd.ir import Node, Provenance, Trait, made_by, provenance
 from retrograd.ir.source import user_source
 from retrograd.shared import contained
 
 MISSED = object()  # in place of a result: this has to be recorded on nodes
-# Stands in a form for any number. Nothing is special about it, so no rule takes it for special.
+# Stands in a trace node for any number. Nothing is special about it, so no rule takes it for
+# special.
 ANY_NUMBER = 0.6180339887498949
 LARGEST = 2**53  # beyond, an int is not the same as a float
 
 
-def page_of(handles: Sequence[LazyTensor]) -> TraceBuffer | None:
-    """The page on which an operation on these is recorded, if it is recorded on one."""
-    if listeners.RECORDERS or current_tape() is not None or any(h._page.ordered for h in handles):
-        found = _with_tapes(handles)
-        if found is not MISSED:
-            return found  # type: ignore[return-value]
-    page = None
+def buffer_for(handles: Sequence[LazyTensor]) -> TraceBuffer | None:
+    """The buffer in which an operation on these is recorded, if it is recorded in one."""
+    buffer, mixed, heard = None, False, bool(listeners.LISTENERS) or BLOCK.get() is not None
     for h in handles:
-        if h._form is not None:
-            if page is not None and h._page is not page:
-                return None
-            page = h._page
-    if page is None:
-        page = current()
-    elif not page.open:
-        if page.executions > EXECUTIONS:  # it would keep all that was ever on it
-            return page_of(handles) if split(page, handles) else None
-        page.reopen()
-    if page.made() >= page.limit:
-        room = grow_or_split(page, handles)
-        return page if page.open else page_of(handles) if room else None
-    return page
+        own = h._buffer
+        heard = heard or own.ordered
+        if h._state.__class__ is TraceNode:
+            mixed = mixed or (buffer is not None and own is not buffer)
+            buffer = own
+    if heard and (found := _with_listeners(handles)) is not MISSED:
+        return found  # type: ignore[return-value]
+    if mixed:
+        return None
+    if buffer is None:
+        buffer = current()
+    elif not buffer.open:
+        if buffer.executions > EXECUTIONS:  # it would keep all that was ever in it
+            return buffer_for(handles) if split(buffer, handles) else None
+        buffer.reopen()
+    if buffer.made() >= buffer.limit:
+        room = grow_or_split(buffer, handles)
+        return buffer if buffer.open else buffer_for(handles) if room else None
+    return buffer
 
 
-def _with_tapes(handles: Sequence[LazyTensor]) -> TraceBuffer | object | None:
-    """The same where there are tapes, or something else that is shown what is recorded. `MISSED`
+def _with_listeners(handles: Sequence[LazyTensor]) -> TraceBuffer | object | None:
+    """The same where somebody listens. `MISSED`
     where none of them has to do with it."""
-    pages = [h._page for h in handles if h._page.is_taped()]
+    buffers = [h._buffer for h in handles if h._buffer.is_taped()]
     if is_tracing() or is_unseen():
-        return None if pages or current_tape() is not None else MISSED
-    for x in alive():
-        if (x.sees_all and not x.on_pages) or any(
-            h._form is None and x.holds(h._own) for h in handles
+        return None if buffers or BLOCK.get() is not None else MISSED
+    for x in registered():
+        if (x.sees_all and not x.is_buffered) or any(
+            h._trace_node is None and x.holds(h.leaf_or_node) for h in handles
         ):
             return None
-    tape = current_tape()
-    if tape is None and pages:
-        tape = pages[0].tape()  # type: ignore[attr-defined]
-    return MISSED if tape is None else tape.page_of(handles, pages)
+    listener = BLOCK.get()
+    if listener is None and buffers:
+        listener = buffers[0].listener()
+    return MISSED if listener is None else listener.buffer_for(handles, buffers)
 
 
-def lookup_operand(page: TraceBuffer, h: LazyTensor) -> TraceNode | None:
-    """What a handle is on a page; None if it cannot be on this page."""
-    form = h._form
-    if form is not None and h._page is page:
-        return form
-    if (form is not None or page.ordered) and not page.take_in(h):
+def lookup_operand(buffer: TraceBuffer, h: LazyTensor) -> TraceNode | None:
+    """What a handle is in a buffer; None if it cannot be in this buffer."""
+    state: Any = h._state
+    deferred = state.__class__ is TraceNode
+    if deferred and h._buffer is buffer:
+        return state
+    if (deferred or buffer.ordered) and not buffer.take_in(h):
         return None
-    node = h._own
-    assert node is not None
-    found = page.slots.get(node)
+    node = h.leaf_or_node
+    found = buffer.slots.get(node)
     if found is None:
         prim = node.prim
         if isinstance(prim, ConcreteLeaf):
             if prim.shared:
                 node = h.node
-            return page.slot(node, prim.freed)
-        if node.inputs or node.op == "input" or node in FREED or h._requires_grad:
+            return buffer.slot(node, prim.freed)
+        if node.inputs or Trait.INPUT in node.prim.traits or node in FREED or h._requires_grad:
             return None
-        found = constant(page, node)
+        found = constant(buffer, node)
     return found
 
 
-def constant(page: TraceBuffer, node: Node) -> TraceNode:
-    """What a node that has no operands is on a page."""
+def constant(buffer: TraceBuffer, node: Node) -> TraceNode:
+    """What a node that has no operands is in a buffer."""
     if isinstance(node.prim, ConcreteLeaf):
-        return page.slot(node, node.prim.freed)
-    site, known = page.site, page.slots.get(node)
+        return buffer.slot(node, node.prim.freed)
+    site, known = buffer.site, buffer.slots.get(node)
     if known is not None:
         return known
-    key = page.constant_key(node)
+    key = buffer.constant_key(node)
     found: TraceNode | None = site.calls.get(key)
     if found is None:
         with LOCK:
-            found = site.calls[key] = site.form(Node(node.prim, (), node.type))
-    page.note(node, found)
+            found = site.calls[key] = site.trace_node(Node(node.prim, (), node.type))
+    buffer.note(node, found)
     return found
 
 
-def make_handle(page: TraceBuffer, form: TraceNode, tracked: bool) -> Any:
-    """A handle on a form; `MISSED` where the page of a tape is not open any more."""
-    tracked = tracked and form.floating
+def make_handle(buffer: TraceBuffer, trace_node: TraceNode, tracked: bool) -> Any:
+    """A handle on a trace node; `MISSED` where the buffer of a tape is not open any more."""
+    tracked = tracked and trace_node.floating
     if tracked and not grad_enabled():
-        form, tracked = _locked(form.stop), False
-    if form.slot >= 0:
-        same = LazyTensor.handle_class(page.arrays[form.slot], tracked)
-        if page.ordered:
-            same.attach(page)
+        trace_node, tracked = _locked(trace_node.stop), False
+    if trace_node.slot >= 0:
+        same = LazyTensor.handle_class(buffer.arrays[trace_node.slot], tracked)
+        if buffer.ordered:
+            same.attach(buffer)
         return same
-    new = LazyTensor.deferred(page, form, tracked)
-    if not page.ordered:
-        if tracked and form.order > page.last:
-            page.last = form.order
-        page.add(new)
+    new = LazyTensor.deferred(buffer, trace_node, tracked)
+    if not buffer.ordered:
+        if tracked and trace_node.order > buffer.last:
+            buffer.last = trace_node.order
+        buffer.add(new)
         return new
-    with page.lock:  # of a tape nothing may get lost
-        if not page.open:
+    with buffer.lock:  # of a tape nothing may get lost
+        if not buffer.open:
             return MISSED  # another thread has closed it since it was looked at
-        page.last = max(page.last, form.order)
-        page.add(new)
+        buffer.last = max(buffer.last, trace_node.order)
+        buffer.add(new)
     return new
 
 
 def next_in_program_order(
-    page: TraceBuffer, found: TraceNode, given: Sequence[TraceNode], tracked: bool
+    buffer: TraceBuffer, found: TraceNode, given: Sequence[TraceNode], tracked: bool
 ) -> TraceNode | None:
-    """The form of a result at this point of a recording; None if it has yet to be learned.
+    """The trace node of a result at this point of a recording; None if it has yet to be learned.
 
-    Gradients are added up in the order in which forms were learned. So that this is the order in
-    which a program records, whatever was recorded from its line before, what a gradient may go
-    through is on a page in the order of learning, and never twice: where the known form would have
-    come before something that is there, it is the same computation `duplicate`, learned later.
-    """
-    counts = page.ordered or (tracked and found.floating and grad_enabled())
-    if found.order > page.last or not counts:
+    Gradients are added up in the order in which trace nodes were learned. So that this is the order
+    in which a program records, whatever was recorded from its line before, what a gradient may go
+    through is in a buffer in the order of learning, and never twice: where the known trace node
+    would have come before something that is there, it is the same computation `duplicate`, learned
+    later."""
+    counts = buffer.ordered or (tracked and found.floating and grad_enabled())
+    if found.order > buffer.last or not counts:
         return found
     if any(found is x for x in given):
         return found
     behind = found.duplicate
-    while behind is not None and behind.order <= page.last:
+    while behind is not None and behind.order <= buffer.last:
         behind = behind.duplicate
     return behind
 
@@ -162,13 +164,13 @@ def single(op: Operation, x: Any) -> Any:
     """Record an operation on one handle."""
     if not isinstance(x, LazyTensor):
         return MISSED
-    page = page_of((x,))
-    form = lookup_operand(page, x) if page is not None else None
-    if page is None or form is None:
+    buffer = buffer_for((x,))
+    trace_node = lookup_operand(buffer, x) if buffer is not None else None
+    if buffer is None or trace_node is None:
         return MISSED
     tracked = x._requires_grad
-    found = _look(page, op, form, None, tracked, lambda: (form.node,))
-    return MISSED if found is None else make_handle(page, found, tracked)
+    found = _look(buffer, op, trace_node, None, tracked, (trace_node.node,))
+    return MISSED if found is None else make_handle(buffer, found, tracked)
 
 
 def pair(op: Operation, x: LazyTensor, other: Any) -> Any:
@@ -178,78 +180,84 @@ def pair(op: Operation, x: LazyTensor, other: Any) -> Any:
         return _with_number(op, x, other)
     if not isinstance(other, LazyTensor):
         return MISSED
-    page = page_of((x, other))
-    if page is None:
+    buffer = buffer_for((x, other))
+    if buffer is None:
         return MISSED
-    a, b = lookup_operand(page, x), lookup_operand(page, other)
+    a, b = lookup_operand(buffer, x), lookup_operand(buffer, other)
     if a is None or b is None:
         return MISSED
     nodes = (b.node, a.node) if op.swapped else (a.node, b.node)
     tracked = x._requires_grad or other._requires_grad
-    found = _look(page, op, a, b, tracked, lambda: nodes)
-    return MISSED if found is None else make_handle(page, found, tracked)
+    found = _look(buffer, op, a, b, tracked, nodes)
+    return MISSED if found is None else make_handle(buffer, found, tracked)
 
 
 def _with_number(op: Operation, x: LazyTensor, value: float) -> Any:
-    page = page_of((x,))
-    form = lookup_operand(page, x) if page is not None else None
-    if page is None or form is None:
+    buffer = buffer_for((x,))
+    trace_node = lookup_operand(buffer, x) if buffer is not None else None
+    if buffer is None or trace_node is None:
         return MISSED
-    if not (op.numbers and form.takes_numbers and value not in LITERAL) or (
+    tracked = x._requires_grad
+    if not (op.numbers and trace_node.takes_numbers and value not in LITERAL) or (
         value.__class__ is int and abs(value) > LARGEST
     ):
-        nodes = (value, form.node) if op.swapped else (form.node, value)
-        found = _look(page, op, form, number_key(value), x._requires_grad, lambda: nodes)
-        return MISSED if found is None else make_handle(page, found, x._requires_grad)
-    k = page.take()
-    found = free_number(page, op, form, k, x._requires_grad)
+        nodes = (value, trace_node.node) if op.swapped else (trace_node.node, value)
+        found = _look(buffer, op, trace_node, number_key(value), tracked, nodes)
+        return MISSED if found is None else make_handle(buffer, found, tracked)
+    k = buffer.take()
+    found = free_number(buffer, op, trace_node, k, tracked)
     if found is None:
         return MISSED
-    page.numbers[k] = value
-    return make_handle(page, found, x._requires_grad)
+    buffer.numbers[k] = value
+    return make_handle(buffer, found, tracked)
 
 
 def free_number(
-    page: TraceBuffer, op: Operation, form: TraceNode, k: int, tracked: bool
+    buffer: TraceBuffer, op: Operation, trace_node: TraceNode, k: int, tracked: bool
 ) -> TraceNode | None:
-    """The form of an operation with the number `k` of a page, whatever its value."""
-    nodes = (ANY_NUMBER, form.node) if op.swapped else (form.node, ANY_NUMBER)
-
-    def bind(node: Node) -> bool:
-        bound = [c for c in node.inputs if c is not form.node and is_argument(c)]
-        if len(bound) == 1:
-            form.site.numbers[bound[0]] = k
-        return len(bound) == 1
-
-    return _look(page, op, form, k, tracked, lambda: nodes, bind)
+    """The trace node of an operation with the number `k` of a buffer, whatever its value."""
+    node = trace_node.node
+    nodes = (ANY_NUMBER, node) if op.swapped else (node, ANY_NUMBER)
+    return _look(buffer, op, trace_node, k, tracked, nodes, k)
 
 
 def _look(
-    page: TraceBuffer,
+    buffer: TraceBuffer,
     op: Operation,
-    form: TraceNode,
+    trace_node: TraceNode,
     other: Any,
     tracked: bool,
-    nodes: Callable[[], tuple[Any, ...]],
-    bind: Callable[[Node], bool] | None = None,
+    nodes: tuple[Any, ...],
+    number: int | None = None,
 ) -> TraceNode | None:
-    """The form of the result, made if it is new; None if it is not to be recorded on a page."""
-    table = form.successors.get(op)
-    first = table.get(other) if table is not None else None
-    if first is not None:
-        found = next_in_program_order(page, first, (form, other), tracked)
+    """The trace node of the result, made if it is new; None if it is not to be recorded in a
+    buffer. `nodes` are the operands of the function, of which one stands for `number`."""
+    table = trace_node.successors.get(op)
+    found = table.get(other) if table is not None else None
+    if found is not None:
+        if found.order > buffer.last:
+            return found
+        found = next_in_program_order(buffer, found, (trace_node, other), tracked)
         if found is not None:
             return found
-    return _learned(op, form, other, nodes, bind)
+    return _learned(op, trace_node, other, nodes, number)
+
+
+def _bind(site: TraceSite, node: Node, operand: Node, number: int) -> bool:
+    """Note which constant of a node stands for a number of the recording, if one does."""
+    bound = [c for c in node.inputs if c is not operand and is_argument(c)]
+    if len(bound) == 1:
+        site.numbers[bound[0]] = number
+    return len(bound) == 1
 
 
 @contained
 def _learned(
     op: Operation,
-    form: TraceNode,
+    trace_node: TraceNode,
     other: Any,
-    nodes: Callable[[], tuple[Any, ...]],
-    bind: Callable[[Node], bool] | None,
+    nodes: tuple[Any, ...],
+    number: int | None,
 ) -> TraceNode | None:
     """The same of what is new."""
     here = provenance()
@@ -257,24 +265,26 @@ def _learned(
         return None
     with LOCK, made_by(Provenance(here.scope, user_source(), None)):
         try:
-            node = op.function(*nodes())
+            node = op.function(*nodes)
         except (RetrogradError, TypeError):
             return None  # it fails again where it is recorded on nodes, with the right message
-        if not isinstance(node, Node) or (bind is not None and not bind(node)):
+        if not isinstance(node, Node):
             return None
-        last = form.site.newest
-        found = form.site.form(node)
+        if number is not None and not _bind(trace_node.site, node, trace_node.node, number):
+            return None
+        last = trace_node.site.newest
+        found = trace_node.site.trace_node(node)
         # What it was given itself needs a handle of another kind if that is an array. Whatever else
         # there was before is no step of a recording: it has no `duplicate` behind it.
         if found.order > last and found.slot < 0:  # arrays have an order, and are no steps
-            add_duplicate(form.successors.setdefault(op, {}).setdefault(other, found), found)
-        elif found.slot < 0 and (found is form or found is other):
-            form.successors.setdefault(op, {})[other] = found
+            add_duplicate(trace_node.successors.setdefault(op, {}).setdefault(other, found), found)
+        elif found.slot < 0 and (found is trace_node or found is other):
+            trace_node.successors.setdefault(op, {})[other] = found
     return found
 
 
 def add_duplicate(first: TraceNode, found: TraceNode) -> None:
-    """Enter a form as the same computation as another, learned later."""
+    """Enter a trace node as the same computation as another, learned later."""
     while first.duplicate is not None:
         first = first.duplicate
     if found.order > first.order:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from retrograd.autodiff import pullback
-from retrograd.eager.grad_fn import JitCall, TapeSegment, past_of
+from retrograd.eager.grad_fn import JitCall, TapeSegment, grad_fn_of
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf_handle
 from retrograd.eager.modes import current_backend
@@ -26,26 +26,27 @@ from retrograd.runtime.backend import Array
 
 
 class BackwardPath(NamedTuple):
-    """What a gradient goes through: leaves with a past by segment, and the handles at the end."""
+    """What a gradient goes through: leaves with a grad_fn by segment, and the handles at the
+    end."""
 
     segments: dict[TapeSegment, list[Node]]
     ends: dict[Node, LazyTensor]
 
 
-def way_from(root: Node) -> BackwardPath | None:
-    """The way of a gradient from a leaf with a past; None where it may not be gone: through what
-    `backward()` went through already, or to a parameter that has another value now, or where nodes
-    are needed: through a call of a compiled function."""
-    way = BackwardPath({}, {})
+def backward_path(root: Node) -> BackwardPath | None:
+    """The path of a gradient from a leaf with a grad_fn; None where it may not be gone: through
+    what `backward()` went through already, or to a parameter that has another value now, or where
+    nodes are needed: through a call of a compiled function."""
+    path = BackwardPath({}, {})
     todo, seen = [root], {root}
     for leaf in todo:  # the list grows while the loop goes through it
-        past = past_of(leaf)
-        assert past is not None
-        segment, form = past
+        grad_fn = grad_fn_of(leaf)
+        assert grad_fn is not None
+        segment, trace_node = grad_fn
         if isinstance(segment, JitCall):
             return None
-        way.segments.setdefault(segment, []).append(leaf)
-        for k in form.slots():
+        path.segments.setdefault(segment, []).append(leaf)
+        for k in trace_node.slots():
             if k < 0:
                 return None
             x = segment.arrays[k]
@@ -54,19 +55,19 @@ def way_from(root: Node) -> BackwardPath | None:
             seen.add(x)
             if x.prim.replaced or x.prim.freed:
                 return None
-            if past_of(x) is not None:
+            if grad_fn_of(x) is not None:
                 todo.append(x)
             elif (handle := leaf_handle(x)) is not None:
-                way.ends[x] = handle
-    return way
+                path.ends[x] = handle
+    return path
 
 
-def gradients(root: Node, seed: Array, way: BackwardPath) -> dict[Node, Array]:
-    """The gradient with respect to the ends of a way, of a leaf with a past."""
+def gradients(root: Node, seed: Array, path: BackwardPath) -> dict[Node, Array]:
+    """The gradient with respect to the ends of a path, of a leaf with a grad_fn."""
     found = {root: seed}
-    for segment in sorted(way.segments, key=lambda s: s.number, reverse=True):
-        backward_segment(segment, way.segments.pop(segment), way.ends, found)
-    return {x: g for x, g in found.items() if x in way.ends}
+    for segment in sorted(path.segments, key=lambda s: s.number, reverse=True):
+        backward_segment(segment, path.segments.pop(segment), path.ends, found)
+    return {x: g for x, g in found.items() if x in path.ends}
 
 
 def backward_segment(
@@ -77,21 +78,23 @@ def backward_segment(
 ) -> None:
     """Take the gradients of results of a segment out of `found`, and add those of what it was
     computed from."""
-    given = [(past.form, found.pop(x)) for x in leaves if x in found and (past := past_of(x))]
+    given = [
+        (grad_fn.output, found.pop(x)) for x in leaves if x in found and (grad_fn := grad_fn_of(x))
+    ]
     if not given:
         return
     given.sort(key=lambda pair: pair[0].node.id)
-    forms = tuple([form for form, _ in given])
+    trace_nodes = tuple([trace_node for trace_node, _ in given])
     arrays = segment.arrays
-    at = tuple(sorted({k for f in forms for k in f.slots() if _asks(arrays[k], ends)}))
+    at = tuple(sorted({k for f in trace_nodes for k in f.slots() if _asks(arrays[k], ends)}))
     more = tuple([arrays[k] in found for k in at])
     plans = segment.site.plans
-    key = ("through", current_backend(), forms, at, more, *segment.values)
+    key = ("through", current_backend(), trace_nodes, at, more, *segment.values)
     if key in plans:
         COUNTS["hits"] += 1
     else:
         with LOCK:
-            plans[key] = _plan(segment, forms, at, more)
+            plans[key] = _plan(segment, trace_nodes, at, more)
     which, plan = plans[key]
     known: dict[Any, Array] = {**segment.values}
     known |= {("of", i): g for i, (_, g) in enumerate(given)}
@@ -103,18 +106,21 @@ def backward_segment(
 
 def _asks(x: Node, ends: dict[Node, LazyTensor]) -> bool:
     """Whether somebody wants the gradient with respect to a leaf."""
-    return x in ends or past_of(x) is not None
+    return x in ends or grad_fn_of(x) is not None
 
 
 def _plan(
-    segment: TapeSegment, forms: Sequence[TraceNode], at: Sequence[int], more: Sequence[bool]
+    segment: TapeSegment, trace_nodes: Sequence[TraceNode], at: Sequence[int], more: Sequence[bool]
 ) -> tuple[list[int], TraceProgram]:
     """Of a segment the program of the gradient with respect to slots, and those that have one."""
     known: dict[Node, Any] = {f.node: f for f in segment.values}
     wanted = [_leaf(segment, k).node for k in at]
-    ends = [*[f.node for f in forms], *[x for x, yes in zip(wanted, more, strict=True) if yes]]
+    ends = [
+        *[f.node for f in trace_nodes],
+        *[x for x, yes in zip(wanted, more, strict=True) if yes],
+    ]
     starts = [input_node(y.type) for y in ends]
-    keys = [("of", i) for i in range(len(forms))]
+    keys = [("of", i) for i in range(len(trace_nodes))]
     keys += [("to", k) for k, yes in zip(at, more, strict=True) if yes]
     known |= zip(starts, keys, strict=True)
     parts = pullback(ends, starts, wanted)
@@ -124,6 +130,6 @@ def _plan(
 
 
 def _leaf(segment: TapeSegment, k: int) -> TraceNode:
-    """The form of the array in a slot."""
+    """The trace node of the array in a slot."""
     x = segment.arrays[k]
     return segment.site.leaf(k, x, x.prim.freed)  # type: ignore[attr-defined]

@@ -1,9 +1,10 @@
 """Cuts: a long recording becomes segments, each a program of its own.
 
 Without cuts all that is recorded until somebody looks would be one program without loops. After so
-many operations what somebody holds is computed and goes on as leaves that know their past, on a new
-page. Where a recording repeats, it is cut at a multiple of its period, so that all segments are one
-form and their programs are found; a recording that does not repeat is cut later, and interpreted.
+many operations what somebody holds is computed and goes on as leaves that know their grad_fn, on a
+new buffer. Where a recording repeats, it is cut at a multiple of its period, so that all segments
+are the same trace nodes and their programs are found; a recording that does not repeat is cut
+later, and interpreted.
 
 A cut changes no bits: it is a look at all that is held, and gradients are added up through segments
 in the order in which they would be added in one program (`segment_backward.py`).
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from retrograd.autodiff import pullback
-from retrograd.eager.grad_fn import GradFn, TapeSegment, past_of
+from retrograd.eager.grad_fn import GradFn, TapeSegment, grad_fn_of
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import known_as, leaf_handle
 from retrograd.eager.modes import current_backend
@@ -28,35 +29,35 @@ from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array
 from retrograd.shared import contained
 
-LONGEST = 8192  # handles on a page, after which the recording is cut whether it repeats or not
+LONGEST = 8192  # handles in a buffer, after which the recording is cut whether it repeats or not
 REPEATS = 16  # how often a recording has to repeat to be cut before
 PERIOD = 128  # the longest period that is looked for
-EXECUTIONS = 8  # after which a page is not continued: it would keep all that was ever on it
+EXECUTIONS = 8  # after which a buffer is not continued: it would keep all that was ever in it
 
 
-def grow_or_split(page: TraceBuffer, operands: Sequence[LazyTensor]) -> bool:
-    """Of a page that is full, more room, or a cut, after which it is closed. False where that
+def grow_or_split(buffer: TraceBuffer, operands: Sequence[LazyTensor]) -> bool:
+    """Of a buffer that is full, more room, or a cut, after which it is closed. False where that
     fails: what is wrong comes up when somebody looks."""
-    with page.lock:
-        made = page.made()
-        if made < page.limit or not page.open:  # another thread was here
+    with buffer.lock:
+        made = buffer.made()
+        if made < buffer.limit or not buffer.open:  # another thread was here
             return True
-        if not page.ripe:
-            period = detect_period(page)
-            page.ripe = period > 0
-            page.limit = made + -made % period if period else min(2 * made, LONGEST)
-            if made < page.limit:
-                page.site.room = 0 if period else page.limit
+        if not buffer.ripe:
+            period = detect_period(buffer)
+            buffer.ripe = period > 0
+            buffer.limit = made + -made % period if period else min(2 * made, LONGEST)
+            if made < buffer.limit:
+                buffer.site.room = 0 if period else buffer.limit
                 return True
-        if not split(page, operands):
+        if not split(buffer, operands):
             return False
-        page.site.limit = made if page.ripe else 0
+        buffer.site.limit = made if buffer.ripe else 0
         return True
 
 
-def detect_period(page: TraceBuffer) -> int:
+def detect_period(buffer: TraceBuffer) -> int:
     """After how many operations a recording repeats; 0: it does not, or not often."""
-    nodes = [f.node for f in page.recorded()]
+    nodes = [f.node for f in buffer.recorded()]
     what = [(n.prim, n.source and (n.source.code, n.source.lasti)) for n in nodes]
     for p in range(1, PERIOD + 1):
         n = REPEATS * p
@@ -68,20 +69,21 @@ def detect_period(page: TraceBuffer) -> int:
 
 
 @contained
-def split(page: TraceBuffer, operands: Sequence[LazyTensor]) -> bool:
-    """Compute all that somebody holds of a page, and close it. Handles go on as leaves; those that
-    require a gradient know their past. False if the computation fails, where nothing is changed."""
-    with page.lock:
-        page.close()
-        held = page.live_handles()
-        held += [h for h in operands if h._page is page and not any(h is x for x in held)]
-        page.stay(held)
-        site, values = page.site, page.values
-        forms = dict.fromkeys([f for h in held if (f := h._form) is not None])
-        wanted = [f for f in forms if f not in values]
-        tracked = dict.fromkeys([f for h in held if h._requires_grad and (f := h._form)])
+def split(buffer: TraceBuffer, operands: Sequence[LazyTensor]) -> bool:
+    """Compute all that somebody holds of a buffer, and close it. Handles go on as leaves; those
+    that require a gradient know their grad_fn. False if the computation fails, where nothing is
+    changed."""
+    with buffer.lock:
+        buffer.close()
+        held = buffer.live_handles()
+        held += [h for h in operands if h._buffer is buffer and not any(h is x for x in held)]
+        buffer.stay(held)
+        site, values = buffer.site, buffer.values
+        trace_nodes = dict.fromkeys([f for h in held if (f := h._trace_node) is not None])
+        wanted = [f for f in trace_nodes if f not in values]
+        tracked = dict.fromkeys([f for h in held if h._requires_grad and (f := h._trace_node)])
         if wanted:
-            leaves = _differentiable(page)
+            leaves = _differentiable(buffer)
             key = ("cut", current_backend(), *wanted, None, *tracked, None, *leaves, None, *values)
             found = site.plans.get(key)
             if found is None:
@@ -91,18 +93,20 @@ def split(page: TraceBuffer, operands: Sequence[LazyTensor]) -> bool:
                 COUNTS["hits"] += 1
             outputs, plan = found
             try:
-                arrays = plan.run(page.arrays, values, page.numbers)
+                arrays = plan.run(buffer.arrays, values, buffer.numbers)
             except RetrogradError:
                 return False
             values |= zip(outputs, arrays, strict=True)
-        _go_on(page, held, list(forms if page.is_taped() else tracked))
+        _go_on(buffer, held, list(trace_nodes if buffer.is_taped() else tracked))
         return True
 
 
-def _differentiable(page: TraceBuffer) -> list[TraceNode]:
+def _differentiable(buffer: TraceBuffer) -> list[TraceNode]:
     """The slots that a gradient may be asked for."""
     return [
-        f for x, f in page.slots.items() if past_of(x) is not None or leaf_handle(x) is not None
+        f
+        for x, f in buffer.slots.items()
+        if grad_fn_of(x) is not None or leaf_handle(x) is not None
     ]
 
 
@@ -128,7 +132,7 @@ def _plan(
                 continue
             seen.add(x)
             if x in forward and Trait.KEPT in x.prim.traits and x not in at_hand:
-                kept.append(site.form(x))
+                kept.append(site.trace_node(x))
             elif x not in at_hand:
                 todo.append(x)
     outputs = list(dict.fromkeys((*wanted, *kept)))
@@ -146,30 +150,30 @@ def _below(node: Node, known: dict[Node, TraceNode]) -> list[Node]:
     return todo
 
 
-def _go_on(page: TraceBuffer, held: Sequence[LazyTensor], tracked: Sequence[TraceNode]) -> None:
-    """Let the handles of a page be leaves. Those of `tracked` know their past: what a gradient may
-    ask for, and all that is on a tape."""
-    site, values, numbers = page.site, page.values, page.numbers
+def _go_on(buffer: TraceBuffer, held: Sequence[LazyTensor], tracked: Sequence[TraceNode]) -> None:
+    """Let the handles of a buffer be leaves. Those of `tracked` know their grad_fn: what a gradient
+    may ask for, and all that is on a tape."""
+    site, values, numbers = buffer.site, buffer.values, buffer.numbers
     if numbers == site.values:
         numbers = site.values  # nearly always the same: kept once
     else:
         site.values = numbers
-    page.stay([])
+    buffer.stay([])
     leaves: dict[TraceNode, Node] = {}
     if tracked:
         segment = TapeSegment(
-            site, page.arrays, numbers, values, page.nodes, page.openings, list(tracked)
+            site, buffer.arrays, numbers, values, buffer.nodes, buffer.openings, list(tracked)
         )
         remember(segment)
         for f in tracked:
             new = leaves[f] = known_as(values[f], f.node, f.freed, f.type)
-            new.prim.past = GradFn(segment, f)  # type: ignore[attr-defined]
-        page.became(segment, leaves)
+            new.prim.grad_fn = GradFn(segment, f)  # type: ignore[attr-defined]
+        buffer.became(segment, leaves)
     for h in held:
-        form = h._form
-        if form is None or h._page is not page:
+        trace_node = h._trace_node
+        if trace_node is None or h._buffer is not buffer:
             continue
-        if form in leaves:
-            h._cut(leaves[form], page)
+        if trace_node in leaves:
+            h._cut(leaves[trace_node], buffer)
         else:
-            h._settle(values[form], form, site.has_freed and -1 in form.slots())
+            h._settle(values[trace_node], trace_node, site.has_freed and -1 in trace_node.slots())

@@ -1,10 +1,10 @@
-"""Forms: computations without data, each made once and recognised from then on.
+"""Trace nodes: computations without data, each made once and recognised from then on.
 
 What a program records again and again, such as a step of a training loop, is the same computation
-on other data. A *form* is one value of it: a node over numbered slots in place of arrays. Forms are
-found through the forms they are computed from, so recording an operation that was recorded before
-is a look into a table; types, broadcasting, the user's line, the gradient and the program hang on
-the form and were worked out the first time.
+on other data. A *trace node* is one value of it: a node over numbered slots in place of arrays.
+Trace nodes are found through the trace nodes they are computed from, so recording an operation that
+was recorded before is a look into a table; types, broadcasting, the user's line, the gradient and
+the program hang on the trace node and were worked out the first time.
 
 Slots are numbered by first use. Without that `x * y` and `x * x` would look alike.
 """
@@ -64,7 +64,7 @@ class TraceNode(TraceNodeBase):
         self.slot = slot  # the number of the array it stands for; -1: it is computed
         self.freed = freed  # backward() went through it: no gradient does again
         self.loss: TraceNode | None = (
-            None  # of a gradient: the spent form of what it is the gradient of
+            None  # of a gradient: the freed trace node of what it is the gradient of
         )
         self.successors: dict[Any, dict[Any, TraceNode]] = {}
         self.duplicate: TraceNode | None = None
@@ -78,20 +78,20 @@ class TraceNode(TraceNodeBase):
     def stop(self) -> TraceNode:
         """The same value as a constant to differentiation."""
         if self.stopped is None:
-            self.stopped = self.site.form(_after(self.node))
+            self.stopped = self.site.trace_node(_after(self.node))
         return self.stopped
 
     def free_history(self) -> TraceNode:
         """The same value as a constant that no gradient may be asked to go through."""
         if self.without_history is None:
             made = TraceNode(self.site, _after(self.node), freed=True)
-            self.site.forms[made.node] = made  # whoever finds the form finds it there
+            self.site.trace_nodes[made.node] = made  # whoever finds the trace node finds it there
             self.site.has_freed = True
             self.without_history = made
         return self.without_history
 
     def slots(self) -> tuple[int, ...]:
-        """The slots a gradient can reach from here, ascending; a spent form among what it is
+        """The slots a gradient can reach from here, ascending; a freed trace node among what it is
         computed from is entered as -1."""
         if self.reach is None:
             found, seen, todo = set(), {self.node}, [self.node]
@@ -100,12 +100,12 @@ class TraceNode(TraceNodeBase):
                     if x in seen:
                         continue
                     seen.add(x)
-                    form = self.site.forms.get(x)
-                    if form is not None and form.freed:
+                    trace_node = self.site.trace_nodes.get(x)
+                    if trace_node is not None and trace_node.freed:
                         found.add(-1)
-                    if form is not None and form.slot >= 0:
-                        found.add(form.slot)
-                    elif x.op != "stop_gradient" and x.dtype.is_inexact:
+                    if trace_node is not None and trace_node.slot >= 0:
+                        found.add(trace_node.slot)
+                    elif not isinstance(x.prim, StopGradient) and x.dtype.is_inexact:
                         todo.append(x)
             self.reach = tuple(sorted(found))
         return self.reach
@@ -113,7 +113,7 @@ class TraceNode(TraceNodeBase):
     def gradient(
         self, wanted: Sequence[TraceNode], seed: TraceNode | None
     ) -> tuple[TraceNode | None, ...]:
-        """The forms of the gradient with respect to slots; None: there is no gradient."""
+        """The trace nodes of the gradient with respect to slots; None: there is no gradient."""
         key = (*wanted, seed)
         found = self.gradients.get(key)
         if found is None:
@@ -138,9 +138,9 @@ class TraceNode(TraceNodeBase):
         return pullback([self.node], start, [w.node for w in wanted])
 
     def _gradient(self, g: Node, loss: TraceNode) -> TraceNode:
-        form = self.site.form(StopGradient()(g))  # it is a constant to what uses it
-        form.loss = loss
-        return form
+        trace_node = self.site.trace_node(StopGradient()(g))  # it is a constant to what uses it
+        trace_node.loss = loss
+        return trace_node
 
 
 def _after(node: Node) -> Node:
@@ -149,7 +149,7 @@ def _after(node: Node) -> Node:
 
 
 class TraceSite:
-    """A line of the user's program where recordings start, and the forms of what followed.
+    """A line of the user's program where recordings start, and the trace nodes of what followed.
 
     Threads share it, without a lock: its tables only grow, an entry is final, and what goes through
     a table takes a copy at once.
@@ -157,7 +157,6 @@ class TraceSite:
 
     __slots__ = (
         "calls",
-        "forms",
         "has_freed",
         "leaves",
         "limit",
@@ -165,90 +164,92 @@ class TraceSite:
         "numbers",
         "plans",
         "room",
+        "trace_nodes",
         "values",
     )
 
     def __init__(self) -> None:
-        self.leaves: dict[Any, TraceNode] = {}  # by slot, type, name and whether it is spent
+        self.leaves: dict[Any, TraceNode] = {}  # by slot, type, name and whether it is freed
         self.calls: dict[Any, Any] = {}  # results of library functions, by arguments
-        self.forms: dict[Node, TraceNode] = {}
+        self.trace_nodes: dict[Node, TraceNode] = {}
         self.numbers: dict[Node, int] = {}  # constants that stand for a number of the recording
         self.plans: dict[Any, Any] = {}
-        self.newest = -1  # the serial of the form of a computation that was made last
+        self.newest = -1  # the order of the trace node of a computation that was made last
         self.limit = 0  # how long a recording was that was cut, if one was: the next is as long
         self.room = 0  # up to how many operations a recording did not repeat, if one was longer
         self.values: dict[int, float] = {}  # the numbers of the last one that was cut
-        self.has_freed = False  # whether there are spent forms
+        self.has_freed = False  # whether there are freed trace nodes
 
     def leaf(self, slot: int, node: Node, freed: bool) -> TraceNode:
-        """The form of the array in a slot."""
+        """The trace node of the array in a slot."""
         key = (slot, node.type, node.name, freed)
         found = self.leaves.get(key)
         if found is None:
             self.has_freed |= freed
             empty = Node(Slot(node.type), (), node.type, node.scope, node.source, None, node.name)
-            made = self.forms[empty] = TraceNode(self, empty, slot, freed)
+            made = self.trace_nodes[empty] = TraceNode(self, empty, slot, freed)
             found = self.leaves.setdefault(key, made)  # another thread may have been faster
         return found
 
-    def form(self, node: Node) -> TraceNode:
-        """The form of a node over slots of this place."""
-        found = self.forms.get(node)
+    def trace_node(self, node: Node) -> TraceNode:
+        """The trace node of a node over slots of this site."""
+        found = self.trace_nodes.get(node)
         if found is None:
-            found = self.forms.setdefault(node, TraceNode(self, node))
+            found = self.trace_nodes.setdefault(node, TraceNode(self, node))
             self.newest = max(self.newest, found.order)
         return found
 
 
 SITES: dict[Any, TraceSite] = {}
-CAPACITY = 256  # places that are remembered; beyond, all are forgotten, and learned again
-FORMS = 50_000  # the same of forms at one place, and all of twice as many, roughly
-PLANS = 256  # programs of one place
+CAPACITY = 256  # sites that are remembered; beyond, all are forgotten, and learned again
+TRACE_NODES = 50_000  # the same of trace nodes at one site, and all of twice as many, roughly
+PLANS = 256  # programs of one site
 
 
 def site_of(code: CodeType | None, lasti: int) -> TraceSite:
-    """The forms of what starts at a line of the user's program.
+    """The trace nodes of what starts at a line of the user's program.
 
     The line is part of what is looked up so that the lines that errors name are right. It is
     known by name, not as an object: each line typed at a prompt is an object of its own.
     """
     key = code and (code.co_filename, code.co_name, code.co_firstlineno, lasti)
     found = SITES.get(key)
-    if found is None or len(found.forms) > FORMS or len(found.plans) > PLANS:
-        places = list(SITES.values())  # at once: other threads enter theirs
-        if len(places) >= CAPACITY or sum([len(p.forms) for p in places]) > 2 * FORMS:
+    if found is None or len(found.trace_nodes) > TRACE_NODES or len(found.plans) > PLANS:
+        sites = list(SITES.values())  # at once: other threads enter theirs
+        if len(sites) >= CAPACITY or sum([len(p.trace_nodes) for p in sites]) > 2 * TRACE_NODES:
             SITES.clear()
         found = SITES[key] = TraceSite()
     return found
 
 
 class TracePart(NamedTuple):
-    """Forms that are to become nodes."""
+    """Trace nodes that are to become nodes."""
 
     outputs: Sequence[TraceNode]
     array: Callable[[int], Node]  # what is in a slot
     numbers: Mapping[int, float]
-    done: dict[Node, Node]  # remembers the nodes of forms
-    openings: Sequence[tuple[int, int]] = ()  # when which were recorded: see `Page.begin`
+    done: dict[Node, Node]  # remembers the nodes of trace nodes
+    openings: Sequence[tuple[int, int]] = ()  # when which were recorded: see `TraceBuffer.begin`
 
     def missing(self) -> Iterator[tuple[int, int, Node, TracePart]]:
-        """The nodes of forms that have none yet, each behind when it was recorded and its id."""
-        order = [form.node for form in self.outputs if form.node not in self.done]
+        """The nodes of trace nodes that have none yet, each behind when it was recorded and its
+        id."""
+        order = [trace_node.node for trace_node in self.outputs if trace_node.node not in self.done]
         seen = set(order)
         for node in order:  # the list grows while the loop goes through it
             for x in node.inputs:
                 if x not in seen and x not in self.done:
                     seen.add(x)
                     order.append(x)
-        openings = sorted(self.openings)  # threads that record on one page may enter them at once
+        openings = sorted(self.openings)  # threads that record in one buffer may enter them at once
         lasts = list(accumulate([last for _, last in openings], max))
         for node in order:
             k = bisect_left(lasts, node.id) - 1
             yield openings[max(k, 0)][0] if openings else 0, node.id, node, self
 
     def make(self, node: Node, site: TraceSite) -> None:
-        """The node for a form; those of its inputs are there."""
-        here, done = site.forms.get(node), self.done
+        """The node for a trace node; those of its inputs are there."""
+        here, done = site.trace_nodes.get(node), self.done
         if here is not None and here.slot >= 0:
             done[node] = self.array(here.slot)
         elif (k := site.numbers.get(node)) is not None:
@@ -260,8 +261,8 @@ class TracePart(NamedTuple):
 
 
 def fill(parts: Iterable[TracePart]) -> None:
-    """Make the nodes that forms stand for, given what is in the slots, in the order in which they
-    were recorded."""
+    """Make the nodes that trace nodes stand for, given what is in the slots, in the order in which
+    they were recorded."""
     found = [x for part in parts for x in part.missing()]
     for _, _, node, part in sorted(found, key=itemgetter(0, 1)):
         part.make(node, part.outputs[0].site)

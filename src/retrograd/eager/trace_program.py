@@ -1,4 +1,4 @@
-"""Plans: programs for pages, with where their arguments are found."""
+"""The program of a buffer, with where its arguments are found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from retrograd.eager.program_cache import hoist_scalars, program_for, required_nodes
 from retrograd.eager.trace_cache import TraceNode, TraceSite
 from retrograd.errors import IndexRangeError, LinAlgError
-from retrograd.ir import Node, product
+from retrograd.ir import Node, Trait, product
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.runtime.backend import Array, Program
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
@@ -18,9 +18,9 @@ from retrograd.runtime.paired_program import on_real
 
 
 class TraceProgram:
-    """A program for a page: where its arguments are, and what it computes.
+    """A program for a buffer: where its arguments are, and what it computes.
 
-    `ends` are nodes over slots of the place; `known` are nodes whose values are at hand, with keys
+    `ends` are nodes over slots of the site; `known` are nodes whose values are at hand, with keys
     under which the caller finds them. With `patient` the program is compiled only when it has come
     back some times.
     """
@@ -57,7 +57,7 @@ class TraceProgram:
     def run(
         self, arrays: Sequence[Node], known: Mapping[Any, Array], numbers: dict[int, float]
     ) -> list[Array]:
-        """The values of the ends, given what is in the slots of a page."""
+        """The values of the ends, given what is in the slots of a buffer."""
         given = [arrays[k].prim.array for k in self.slots]  # type: ignore[attr-defined]
         given += [known[key] for key in self.known]
         given += self._numbers(numbers)
@@ -75,10 +75,10 @@ class TraceProgram:
         done, arguments = self.done
         if done != given:
             now, arguments = given.copy(), list(arguments)
-            for dtype, places in self.free.items():
+            for dtype, at in self.free.items():
                 with np.errstate(all="ignore"):  # at once: one by one takes as long as the program
-                    row = np.array([now[k] for _, k in places], np.float64).astype(dtype)
-                for j, (i, _) in enumerate(places):
+                    row = np.array([now[k] for _, k in at], np.float64).astype(dtype)
+                for j, (i, _) in enumerate(at):
                     arguments[i] = row[j, ...]
             self.done = now, arguments
         return arguments
@@ -90,9 +90,9 @@ def co_evaluated(
     known: Mapping[Node, Any],
     site: TraceSite,
 ) -> list[TraceNode]:
-    """What is computed when some forms are wanted, of those that somebody holds: what is on the
-    way, the loss a gradient came from and the gradients of a loss, and what takes next to nothing
-    more, such as a running total, which would grow if nobody looked at it."""
+    """What is computed when some trace nodes are wanted, of those that somebody holds: what is on
+    the way, the loss a gradient came from and the gradients of a loss, and what takes next to
+    nothing more, such as a running total, which would grow if nobody looked at it."""
     leaves = {f.node: f for f in list(site.leaves.values())}
 
     def at_hand(node: Node) -> Any:
@@ -128,7 +128,7 @@ def _more(node: Node, on_the_way: set[Node], at_hand: Callable[[Node], Any]) -> 
     """What else would have to be computed for a node; None if it is more than a little."""
     todo, seen = [node], {node}
     for n in todo:
-        if n.op == "input" or len(todo) > LITTLE:
+        if Trait.INPUT in n.prim.traits or len(todo) > LITTLE:
             return None
         for x in n.inputs:
             if x not in seen and x not in on_the_way and at_hand(x) is None:

@@ -179,7 +179,7 @@ def put_kernels(
                 "operations": k.operations,
                 "least_ns": k.least,
                 "ns": k.measured,
-                "band": k.band,
+                "band": k.tile_group,
             }
         )
     doc["kernels"] = kernels

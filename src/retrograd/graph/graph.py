@@ -38,9 +38,9 @@ from retrograd.runtime.executable import Executable
 from retrograd.runtime.paired_program import real_arrays
 from retrograd.runtime.threads import threads_here
 from retrograd.schedule.planning.plan import KernelPlan
-from retrograd.schedule.tiling.groups import GRAIN
 from retrograd.shared import contained
 from retrograd.tracing.arguments import argument, argument_names
+from retrograd.tuning import TUNING
 
 PLANNED = 20_000  # nodes of graphs whose memory is worth planning only to tell it
 
@@ -94,7 +94,9 @@ class Graph(ir.Graph):
         if len(self) > PLANNED or not set(self.dim_names) <= set(known):
             return found
         plan = KernelPlan(optimize(real_graph(self)))
-        shared = plan.threaded and (not self.dim_names or plan.shared_nanoseconds(known) >= GRAIN)
+        shared = plan.threaded and (
+            not self.dim_names or plan.shared_nanoseconds(known) >= TUNING.parallel_grain_ns
+        )
         peak = plan.peak_bytes(known, threads=threads_here() if shared else 1)
         return replace(found, compiled_bytes=peak)
 

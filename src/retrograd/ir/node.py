@@ -120,7 +120,7 @@ def _made(cls: type) -> type | None:
     return next((c for c in cls.__mro__ if "__dataclass_params__" in vars(c)), None)
 
 
-class _Fields:
+class _FieldsOnceMade:
     """`__dataclass_fields__` of a class that may have to become a dataclass first."""
 
     def __get__(self, op: Any, cls: type) -> Any:
@@ -133,7 +133,7 @@ class _Fields:
 class Op:
     """Base of every operation. The attributes are the fields of a frozen dataclass."""
 
-    __dataclass_fields__ = _Fields()
+    __dataclass_fields__ = _FieldsOnceMade()
 
     def __init_subclass__(cls) -> None:
         own = vars(cls)

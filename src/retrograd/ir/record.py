@@ -36,7 +36,7 @@ def record(cls: Any) -> None:
     for name, value in own.items():
         if name not in given or (name == "__hash__" and not hashed):
             setattr(cls, name, value)
-    cls.__dataclass_fields__ = _Fields(cls)
+    cls.__dataclass_fields__ = _FieldsOnceAsked(cls)
     cls.__dataclass_params__ = vars(_Model)["__dataclass_params__"]
 
 
@@ -52,7 +52,7 @@ def _names(cls: type) -> tuple[str, ...]:
     return tuple(found)
 
 
-class _Fields:
+class _FieldsOnceAsked:
     """`__dataclass_fields__` of a record, until somebody asks."""
 
     def __init__(self, cls: Any) -> None:

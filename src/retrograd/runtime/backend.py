@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +24,17 @@ class Program(Protocol):
     graph: Graph
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]: ...
+
+
+@dataclass
+class WrappedProgram:
+    """The program of a graph as a function that calls another one."""
+
+    graph: Graph
+    function: Callable[[Sequence[Array]], list[Array]]
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        return self.function(arrays)
 
 
 Backend = Callable[[Graph], Program]

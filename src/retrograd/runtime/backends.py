@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from retrograd.errors import BackendError
 from retrograd.ir import Graph
 from retrograd.passes import optimize
 from retrograd.passes.lowering.complex import has_complex
-from retrograd.runtime.backend import Array, Backend, Program
+from retrograd.runtime.backend import Backend, Program, WrappedProgram
 from retrograd.runtime.executable import Executable, start_compiler
 from retrograd.runtime.executors.bytecode import BytecodeExecutor, is_long
 from retrograd.runtime.executors.nan_observer import CHECKED, CheckedProgram
@@ -19,15 +19,9 @@ from retrograd.runtime.paired_program import on_real
 PROFILED = "profiled"  # a backend that is no choice of a user
 
 
-class Profiled:
+def profiled(graph: Graph) -> Program:
     """Native code, each call of which tells how long its kernels took."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self._program = Executable(graph, timed=True, simplify=True)
-
-    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        return self._program.told(arrays)
+    return WrappedProgram(graph, Executable(graph, timed=True, simplify=True).told)
 
 
 def native(graph: Graph, donate: Collection[int] = ()) -> Program:
@@ -43,7 +37,7 @@ def native(graph: Graph, donate: Collection[int] = ()) -> Program:
 BACKENDS: dict[str, Backend] = {
     "reference": ReferenceProgram,
     CHECKED: CheckedProgram,  # of `rg.debug`
-    PROFILED: lambda graph: on_real(graph, Profiled),  # of `rg.profile`
+    PROFILED: lambda graph: on_real(graph, profiled),  # of `rg.profile`
     "llvm": lambda graph: on_real(graph, native),
 }
 

@@ -23,13 +23,10 @@ from pathlib import Path
 
 from retrograd.files import sha256, write_atomically
 from retrograd.shared import own_lock
+from retrograd.tuning import TUNING
 
 VARIABLE = "RETROGRAD_CACHE_DIR"
 OFF = ("", "0", "off")
-LIMIT = 256 << 20  # bytes in a store; beyond it, what was not used for longest is removed
-KEPT = 0.75  # of the limit, when something has to be removed
-BLOCK = 4096  # bytes that a file takes at least
-ABANDONED = 3600  # seconds after which the unfinished file of another process is removed
 MAGIC = b"RGC1"
 DIGEST = 32  # bytes of SHA-256
 
@@ -47,7 +44,7 @@ def key_of(parts: Iterable[str]) -> str:
 class DiskCache:
     """Byte strings under keys, in a directory. No method raises an `OSError`."""
 
-    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
+    def __init__(self, folder: Path, limit: int = TUNING.disk_cache_bytes) -> None:
         self.folder = folder
         self.limit = limit
         self._writable = True
@@ -93,7 +90,7 @@ class DiskCache:
             with suppress(OSError):
                 os.unlink(path)
             total -= size
-            if total <= self.limit * KEPT:
+            if total <= self.limit * TUNING.disk_cache_kept_share:
                 return
 
     def _entries(self) -> Iterator[tuple[float, int, str]]:
@@ -103,8 +100,8 @@ class DiskCache:
                 with suppress(OSError):  # another process may have removed it
                     found = file.stat(follow_symlinks=False)
                     if not file.name.endswith(".part"):
-                        yield found.st_mtime, max(found.st_size, BLOCK), file.path
-                    elif found.st_mtime < time.time() - ABANDONED:
+                        yield found.st_mtime, max(found.st_size, TUNING.disk_block_bytes), file.path
+                    elif found.st_mtime < time.time() - TUNING.abandoned_file_s:
                         os.unlink(file.path)
 
 

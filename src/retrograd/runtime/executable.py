@@ -30,17 +30,12 @@ from retrograd.runtime.fingerprint import program_key
 from retrograd.runtime.interrupt import interruptible
 from retrograd.runtime.threads import threads_here
 from retrograd.schedule.buffer import ALIGNMENT
-from retrograd.schedule.cost_model import LONG
 from retrograd.schedule.planning.plan import KernelPlan
-from retrograd.schedule.tiling.groups import GRAIN
 from retrograd.shared import IMPORTING
+from retrograd.tuning import TUNING
 
 if TYPE_CHECKING:
     from retrograd.runtime.compiler import Compiler, LoadedCode
-
-KEPT_ARENA = 1 << 18  # bytes that may be kept for sizes not in use
-BRIEF = 30_000  # nanoseconds for which a call may keep other threads of Python waiting
-LAYOUTS = 256  # combinations of symbolic sizes whose memory layout is kept at hand
 
 
 @dataclass(frozen=True)
@@ -68,8 +63,8 @@ class SpecializedExecutable:
         time = self.placement.nanoseconds
         self.shared = program.shares(self.placement)
         facts = recipe.facts
-        self.long = time >= LONG or facts.endless
-        self.brief = not self.shared and time < BRIEF and not facts.endless
+        self.long = time >= TUNING.interruptible_ns or facts.endless
+        self.brief = not self.shared and time < TUNING.gil_held_ns and not facts.endless
         self.inputs = [_known(x.type, sizes) for x in program.graph.inputs]
         self.outputs = outputs = [_known(y.type, sizes) for y in program.graph.outputs]
         # A donated input is overwritten if nothing but the two lists of the call refers to it.
@@ -84,7 +79,7 @@ class SpecializedExecutable:
         # Whether C can read the arrays; those of no elements need care.
         self.plain = self.expected is not None and all(math.prod(s) for _, s in self.inputs)
         # Whether a call in C can run it, see call.py. What needs much memory shares it.
-        self.at_once = self.brief and self.placement.arena <= KEPT_ARENA
+        self.at_once = self.brief and self.placement.arena <= TUNING.kept_arena_bytes
         # What becomes known while the program runs is set then.
         known = {**dict.fromkeys(facts.hidden, 1), **sizes}
         self.sizes = [evaluate(d, known) for d in recipe.sizes]
@@ -171,7 +166,7 @@ class SpecializedExecutable:
 
     def rest(self) -> None:
         """Calls have gone on to other sizes: keep no large memory for these."""
-        if self.placement.arena + self.program.recipe.facts.scratch > KEPT_ARENA:
+        if self.placement.arena + self.program.recipe.facts.scratch > TUNING.kept_arena_bytes:
             self.frames.clear()
 
     def frame_in_common(self) -> CallFrame:
@@ -179,7 +174,7 @@ class SpecializedExecutable:
         of the program, so that it is in the cache. What no run needs of it takes no memory."""
         program = self.program
         if program.common is None:
-            size = KEPT_ARENA + program.recipe.facts.scratch + ALIGNMENT
+            size = TUNING.kept_arena_bytes + program.recipe.facts.scratch + ALIGNMENT
             program.common = program.allocate((size,), np.dtype(np.uint8))
         return self._make(program.common)
 
@@ -364,7 +359,7 @@ class Executable:
     def shares(self, placement: Placement) -> bool:
         """Whether threads share the work of a call."""
         facts = self.recipe.facts
-        return facts.threaded and (not self._named or placement.shared >= GRAIN)
+        return facts.threaded and (not self._named or placement.shared >= TUNING.parallel_grain_ns)
 
     def peak_of(self, placement: Placement) -> int:
         """Bytes that a call allocates, with the scratch memory of each of its threads."""
@@ -387,7 +382,7 @@ class Executable:
         found = self._shaped.get(key)
         if found is None:
             found = SpecializedExecutable(self, sizes)
-            if len(self._shaped) >= LAYOUTS:
+            if len(self._shaped) >= TUNING.kept_frames:
                 self._shaped.clear()
             self._shaped[key] = found
         self.turn_to(found)

@@ -1,26 +1,26 @@
 """Repeated calls in C: from Python's arguments to Python's results in one function.
 
 What a call takes and gives is described by steps (`Take`, `Put`), which `accelerate/fast_call.c`
-follows. A `CallRoute` belongs to one structure of arguments and offers the function; its
-`CallRecord`s are the programs for arrays of different shapes. Where no C compiler was found at
+follows; `call_route.py` makes functions of them. Where no C compiler was found at
 installation there is nothing of this: `serves` says no, and calls go the long way, in Python.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from retrograd.accelerate import check
+
 try:
     from retrograd.accelerate import _fast_call as compiled
+
+    check(compiled)
 except ImportError:
     compiled = None  # type: ignore[assignment]
-
-if TYPE_CHECKING:
-    from retrograd.runtime.executable import SpecializedExecutable
 
 SAME, TUPLE, LIST, DICT, TENSOR, ARRAY, FLOAT, INT, SCALAR = range(9)  # kinds of `Take`
 CONSTANT, INSTANCE = 0, 4  # kinds of `Put`, with TUPLE, LIST, DICT
@@ -118,74 +118,3 @@ def entry_of(frame: int, inputs: Any, outputs: Any, run: int) -> Any:
     where an array is not as it has to be, and nothing was done. `run` is its address, or 0 if it is
     not to be run."""
     return None if compiled is None else compiled.Entry(inputs, outputs, frame, run)
-
-
-class CallRecord:
-    """A program at known sizes, as calls see it.
-
-    `numbers` are inputs that come as numbers and not as arrays, `donors` those that are donated,
-    `captured` the last inputs, which no call brings. `puts` make the result of the outputs, which
-    are in the first registers; it is in the register `root`. For programs that are not to be run at
-    once, and where `owner` has more to do (`unfinished`), the result is a `Pending`.
-    """
-
-    def __init__(
-        self, shaped: SpecializedExecutable, numbers: Collection[int], donors: Sequence[int],
-        captured: Sequence[Array], puts: Sequence[Put], root: int, owner: object,
-        unfinished: bool,
-    ) -> None:  # fmt: skip
-        program, m = shaped.program, len(shaped.outputs)
-        self._numbers, self._inputs = numbers, shaped.inputs
-        self._given = given = len(shaped.inputs) - len(captured)
-        self._taken = set(program.donated.values())
-        later = not shaped.at_once
-        first, rows = m + 2 * later, list(puts)  # two registers for addresses and arrays
-        if later or unfinished:
-            own = m + len(puts)
-            left = (own, root, -2, -1) if later else (own, root)
-            rows += [Put(CONSTANT, owner), Put(INSTANCE, Pending, left)]
-            root = own + 1
-
-        def place(r: int) -> int:
-            return r + first if r < 0 else r + first - m if r >= m else r
-
-        listed = [(kind, what, tuple(map(place, items)), keys) for kind, what, items, keys in rows]
-        made: list[Any] = []
-        for k, (dtype, shape) in enumerate(shaped.outputs):
-            donor = program.donated.get(k)
-            made.append((dtype, -1, shape) if donor is None else (None, donor, ()))
-        outputs = {j: k for k, j in program.donated.items()}
-        gone = [(j, outputs.get(j, -1)) for j in donors]
-        # No two calls use its frame at a time.
-        self._kept = captured, None if later else shaped.frame_in_common()
-        frame = self._kept[1]
-        run = (0, 0) if frame is None else (program.address, frame.address)
-        addresses = [a.ctypes.data for a in captured]
-        self.native = compiled.CallRecord(
-            given, addresses, made, listed, gone, first, place(root), *run
-        )
-
-    def arrange(self, vary: Collection[int]) -> None:
-        """Have the arrays looked at in an order, those in `vary` first."""
-        listed: list[Any] = []
-        order = [j for j in range(self._given) if j not in self._numbers]
-        for j in sorted(order, key=lambda j: j not in vary):
-            rule = (OWNED, UNSHARED) if j in self._taken else (READABLE, sys.maxsize)
-            listed.append((j, *self._inputs[j], *rule))
-        self.native.arrange(compiled.ArraySpecs(listed))
-
-
-class CallRoute:
-    """Calls with arguments of one structure. `serve(args, kwargs, gone)` is the function in C: its
-    result, or `MISSED`; donated tensors have `gone` in the place of their array afterwards."""
-
-    def __init__(self, takes: Sequence[Take]) -> None:
-        native = compiled.CallRoute(list(takes))
-        self._offer = native.offer
-        self.serve: Serve = native.serve
-        self._records: list[CallRecord] = []
-
-    def offer(self, records: Sequence[CallRecord]) -> None:
-        """These programs are there from now on, and no others."""
-        self._offer(tuple([record.native for record in records]))
-        self._records = list(records)  # what they run on

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +19,10 @@ from retrograd.files import sha256
 from retrograd.ir import Graph
 from retrograd.ops.leaf import Constant
 from retrograd.runtime.disk_cache import key_of
+from retrograd.tuning import TUNING
 
 STARTED = time.time()  # of this process, nearly
-LARGEST = 1 << 24  # bytes of constants in a graph; hashing more costs more than it saves
-ROOMS = ("autodiff", "codegen", "ir", "ops", "passes", "runtime", "schedule")
+ROOMS = ("autodiff", "codegen", "ir", "ops", "passes", "runtime", "schedule", "tuning.py")
 
 
 def program_key(graph: Graph, identity: Sequence[str], *options: object) -> str | None:
@@ -35,7 +35,7 @@ def program_key(graph: Graph, identity: Sequence[str], *options: object) -> str 
             return None
         if isinstance(prim, Constant):
             constants += prim.value.nbytes
-    compiler = fingerprint() if constants <= LARGEST else None
+    compiler = fingerprint() if constants <= TUNING.hashed_constant_bytes else None
     if compiler is None:
         return None
     try:
@@ -53,17 +53,24 @@ def fingerprint() -> str | None:
     root = Path(__file__).parents[1]
     found = False
     try:
-        for room in ROOMS:
-            for folder, inner, names in os.walk(root / room):
-                inner[:] = sorted(set(inner) - {"__pycache__"})
-                for name in sorted(names):
-                    with open(os.path.join(folder, name), "rb") as file:
-                        if os.fstat(file.fileno()).st_mtime >= STARTED:
-                            return None
-                        content = file.read()
-                    h.update(f"{name} {len(content)}\n".encode())
-                    h.update(content)
-                    found = True
+        for path in (path for room in ROOMS for path in _sources(root / room)):
+            with path.open("rb") as file:
+                if os.fstat(file.fileno()).st_mtime >= STARTED:
+                    return None
+                content = file.read()
+            h.update(f"{path.name} {len(content)}\n".encode())
+            h.update(content)
+            found = True
     except OSError:
         return None
     return h.hexdigest() if found else None
+
+
+def _sources(path: Path) -> Iterator[Path]:
+    """A file, or all that are in a folder, in an order that is always the same."""
+    if path.is_file():
+        yield path
+    for folder, inner, names in os.walk(path):
+        inner[:] = sorted(set(inner) - {"__pycache__"})
+        for name in sorted(names):
+            yield Path(folder, name)

@@ -14,7 +14,7 @@ import ctypes
 import threading
 from collections.abc import Callable
 
-GLANCE = 0.1  # seconds; a signal that another thread was given does not end a wait, see `_wait`
+from retrograd.tuning import TUNING
 
 
 def interruptible(call: Callable[[], int], stop: int) -> int:
@@ -70,7 +70,7 @@ class _Task:
 
     def wait(self) -> None:
         # With a timeout, because only a signal that the main thread itself was given wakes it.
-        while not self._done.acquire(timeout=GLANCE):
+        while not self._done.acquire(timeout=TUNING.signal_poll_s):
             pass
 
     def result(self) -> int:

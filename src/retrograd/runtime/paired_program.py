@@ -8,7 +8,7 @@ import numpy as np
 
 from retrograd.ir import Graph
 from retrograd.passes.lowering.complex import has_complex, lower_complex
-from retrograd.runtime.backend import Array, Program, bind
+from retrograd.runtime.backend import Array, Program, WrappedProgram, bind
 
 
 def real_arrays(arrays: Sequence[Array]) -> list[Array]:
@@ -17,24 +17,20 @@ def real_arrays(arrays: Sequence[Array]) -> list[Array]:
 
 
 def on_real(graph: Graph, make: Callable[[Graph], Program]) -> Program:
-    """A program made by `make`, which knows real numbers only."""
-    return PairedProgram(graph, make) if has_complex(graph) else make(graph)
+    """A program made by `make`, which knows real numbers only: where the graph has complex ones, it
+    is called on their memory, in pairs."""
+    if not has_complex(graph):
+        return make(graph)
+    inner = make(lower_complex(graph))
 
-
-class PairedProgram:
-    """A program on real numbers in place of one on complex numbers: the memory is the same."""
-
-    def __init__(self, graph: Graph, make: Callable[[Graph], Program]) -> None:
-        self.graph = graph
-        self.inner = make(lower_complex(graph))
-
-    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        bind(self.graph.inputs, arrays)
-        results = self.inner(real_arrays(arrays))
+    def program(arrays: Sequence[Array]) -> list[Array]:
+        bind(graph.inputs, arrays)
         return [
             y.view(node.dtype.dtype)[..., 0] if node.dtype.is_complex else y
-            for y, node in zip(results, self.graph.outputs, strict=True)
+            for y, node in zip(inner(real_arrays(arrays)), graph.outputs, strict=True)
         ]
+
+    return WrappedProgram(graph, program)
 
 
 def _as_pairs(z: Array) -> Array:

@@ -20,7 +20,7 @@ busy with the program of another Python thread.
 
 Workers are Python threads, for the sake of portability, which enter native code once and stay
 there, without the interpreter's lock: at first spinning, so that to share costs less than a
-microsecond, and after `PATIENCE` asleep.
+microsecond, and after `spin_s` asleep.
 """
 
 from __future__ import annotations
@@ -39,11 +39,8 @@ from retrograd.runtime.native import addresses, layout
 from retrograd.runtime.native.os_functions import os_functions, parking
 from retrograd.runtime.threads import MOST_THREADS, allowed_processors, placing, processors
 from retrograd.shared import at_fork, lock, own_lock
+from retrograd.tuning import TUNING
 
-# Seconds that a waiting thread spins before it sleeps: what sleeping costs on a virtual machine,
-# which gives the processor away, and about what blocks of rows differ by.
-PATIENCE = 200e-6
-HASTE = 2e-6  # the same where threads outnumber processors, or others need them
 POOL_BYTES = layout.WORKERS + MOST_THREADS * layout.WORKER_BYTES
 
 _LAUNCH = ctypes.CFUNCTYPE(
@@ -133,7 +130,9 @@ class ThreadPool:
         """A team without workers: at the beginning, and in a child of fork, which has no threads
         but the one that forked. Addresses stay what they are."""
         ctypes.memset(self.address, 0, layout.WORKERS + layout.WORKER_BYTES * self.threads)
-        patience, haste = (max(1, round(t / self._pause)) for t in (PATIENCE, HASTE))
+        patience, haste = (
+            max(1, round(t / self._pause)) for t in (TUNING.spin_s, TUNING.crowded_spin_s)
+        )
         self.words(layout.PATIENCE, 3)[:] = [patience, haste, processors()]
         self.words(layout.CAPACITY)[0] = MOST_THREADS
         self.words(layout.OS, len(self._os))[:] = self._os

@@ -38,7 +38,7 @@ def _choice(name: str) -> Callable[..., Any]:
         if trace is None or named:
             return real(*args, **named)
         items = args if len(args) > 1 else list(args[0]) if args else ()
-        if not any(getattr(x, "_page", None) is trace.page for x in items):
+        if not any(getattr(x, "_tape", None) is trace.tape for x in items):
             return real(items) if items else real(*args)
         best = items[0]
         for x in items[1:]:

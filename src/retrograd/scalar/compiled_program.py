@@ -35,9 +35,9 @@ class _Memory:
     def __init__(self) -> None:
         self.values, self.grads = np.zeros(0), np.zeros(0)
 
-    def reserve(self, places: int) -> None:
-        if places > len(self.values):
-            self.values, self.grads = np.zeros(places), np.zeros(places)
+    def reserve(self, slots: int) -> None:
+        if slots > len(self.values):
+            self.values, self.grads = np.zeros(slots), np.zeros(slots)
 
 
 _MEMORY = _Memory()
@@ -61,10 +61,10 @@ class ScalarProgram:
         rows = np.array([*results, *noted, *trace.numbers], np.int64)
         wanted = np.concatenate([rows, data[set_data], grads[set_grads]])
         self._layout = layout = laid_out(columns, trace.events, wanted)
-        self.places = layout.places
-        self.results = layout.place[list(results)]
-        self.noted = layout.place[np.asarray(noted, np.int64)]
-        self.numbers = layout.place[trace.numbers]
+        self.slots = layout.slots
+        self.results = layout.slot[list(results)]
+        self.noted = layout.slot[np.asarray(noted, np.int64)]
+        self.numbers = layout.slot[trace.numbers]
         self._keep = layout.keep
         self._before: list[tuple[int, ...]] = []
         self._after: list[tuple[int, ...]] = []
@@ -106,44 +106,42 @@ class ScalarProgram:
         given = self._layout.given
         rows = given[self._columns.code[given] == CONSTANT]
         numbers = np.concatenate([self._columns.numbers[rows], [1.0, 0.0]])
-        places = [*self._layout.place[rows].tolist(), self.places - 2, self.places - 1]
+        slots = [*self._layout.slot[rows].tolist(), self.slots - 2, self.slots - 1]
         self._keep.append(numbers)
-        self._load(places, numbers.ctypes.data + 8 * np.arange(len(numbers)))
+        self._load(slots, numbers.ctypes.data + 8 * np.arange(len(numbers)))
 
     def _loads(self, kind: int, given: Any, addresses: Any) -> None:
         rows = self._layout.given
         rows = rows[self._columns.code[rows] == kind]
-        leaves, places = self._columns.a[rows], self._layout.place[rows]
+        leaves, slots = self._columns.a[rows], self._layout.slot[rows]
         theirs = given[leaves]
-        self._load(places[~theirs], addresses[leaves[~theirs]])
+        self._load(slots[~theirs], addresses[leaves[~theirs]])
         self.reads += [
-            (self._leaves[k], place, kind == START)
-            for k, place in zip(leaves[theirs].tolist(), places[theirs].tolist(), strict=True)
+            (self._leaves[k], slot, kind == START)
+            for k, slot in zip(leaves[theirs].tolist(), slots[theirs].tolist(), strict=True)
         ]
 
-    def _load(self, places: Any, addresses: Any) -> None:
-        places = np.asarray(places)
-        for start, stop in _runs(places):
+    def _load(self, slots: Any, addresses: Any) -> None:
+        slots = np.asarray(slots)
+        for start, stop in _runs(slots):
             self._before.append(
-                self._words(
-                    "load", stop - start, places[start], b=self._list(addresses[start:stop])
-                )
+                self._words("load", stop - start, slots[start], b=self._list(addresses[start:stop]))
             )
 
     # -- what comes out ---------------------------------------------------------------------------
     def _stores(self, field: str, leaves: Any, rows: Any, given: Any, addresses: Any) -> None:
-        places = self._layout.place[rows[leaves]].astype(np.int32)
+        slots = self._layout.slot[rows[leaves]].astype(np.int32)
         ours = ~given[leaves]
         if ours.any():
             self._after.append(
                 self._words(
                     "store", int(ours.sum()), 0,
-                    b=self._list(addresses[leaves[ours]]), init=self._list(places[ours]),
+                    b=self._list(addresses[leaves[ours]]), init=self._list(slots[ours]),
                 )
             )  # fmt: skip
         self.writes += [
-            (self._leaves[k], place, field)
-            for k, place in zip(leaves[~ours].tolist(), places[~ours].tolist(), strict=True)
+            (self._leaves[k], slot, field)
+            for k, slot in zip(leaves[~ours].tolist(), slots[~ours].tolist(), strict=True)
         ]
 
     def _words(self, name: str, n: int, out: int, **words: int) -> tuple[int, ...]:
@@ -155,12 +153,12 @@ class ScalarProgram:
         self._keep.append(kept)
         return int(kept.ctypes.data)
 
-    def __call__(self, places: Sequence[int], numbers: Sequence[float]) -> Any:
-        """Run, with numbers at places that come with the call; the values of all places."""
-        _MEMORY.reserve(self.places)
+    def __call__(self, slots: Sequence[int], numbers: Sequence[float]) -> Any:
+        """Run, with numbers at slots that come with the call; the values of all slots."""
+        _MEMORY.reserve(self.slots)
         values = _MEMORY.values
-        if len(places):
-            values[places] = numbers
+        if len(slots):
+            values[slots] = numbers
         self._run(
             self._table.ctypes.data, values.ctypes.data, _MEMORY.grads.ctypes.data,
             len(self._table),
@@ -168,12 +166,12 @@ class ScalarProgram:
         return values
 
 
-def _runs(places: Any) -> list[tuple[int, int]]:
-    """Where a list of places goes up by one."""
-    if not len(places):
+def _runs(slots: Any) -> list[tuple[int, int]]:
+    """Where a list of slots goes up by one."""
+    if not len(slots):
         return []
-    cuts = (np.flatnonzero(np.diff(places) != 1) + 1).tolist()
-    return list(zip([0, *cuts], [*cuts, len(places)], strict=True))
+    cuts = (np.flatnonzero(np.diff(slots) != 1) + 1).tolist()
+    return list(zip([0, *cuts], [*cuts, len(slots)], strict=True))
 
 
 __all__ = ["Home", "ScalarProgram"]

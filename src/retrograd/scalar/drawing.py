@@ -19,10 +19,10 @@ LARGEST = 2000  # values of a picture
 Place = tuple[Any, int]
 
 
-def history(page: Any, row: int) -> list[Place]:
+def history(tape: Any, row: int) -> list[Place]:
     """The rows a row was computed from, and itself, operands first."""
-    found = {(page, row)}
-    todo = [(page, row)]
+    found = {(tape, row)}
+    todo = [(tape, row)]
     while todo:
         for place in operands(*todo.pop()):
             if place not in found:
@@ -31,24 +31,24 @@ def history(page: Any, row: int) -> list[Place]:
     return sorted(found, key=lambda place: (place[0].stamp, place[1]))
 
 
-def operands(page: Any, row: int) -> Iterator[Place]:
+def operands(tape: Any, row: int) -> Iterator[Place]:
     """The rows of the operands, where they were computed."""
-    code, a, b = page.row(row)
+    code, a, b = tape.row(row)
     rows: tuple[int, ...] = ()
     if code == CUSTOM:
-        rows = page.customs[row].rows
+        rows = tape.customs[row].rows
     elif code in _BY_CODE:
         rows = (a, b)[: _BY_CODE[code].prim.arity]
     for r in rows:
-        yield page.foreign[r] if page.row(r)[0] == FOREIGN else (page, r)
+        yield tape.foreign[r] if tape.row(r)[0] == FOREIGN else (tape, r)
 
 
-def as_graph(page: Any, row: int, described: bool = False) -> Graph:
+def as_graph(tape: Any, row: int, described: bool = False) -> Graph:
     """The history as a graph of scalars, whose inputs are the leaves with the numbers they had.
     Nodes are named by labels; `described`, also by number and gradient."""
     nodes: dict[Place, Node] = {}
     inputs: dict[tuple[int, float], Node] = {}
-    for place in history(page, row):
+    for place in history(tape, row):
         p, r = place
         code = p.row(r)[0]
         name = _described(p, r) if described else _label(p, r)
@@ -67,25 +67,25 @@ def as_graph(page: Any, row: int, described: bool = False) -> Graph:
         else:
             node = _BY_CODE[code].prim(*[nodes[x] for x in operands(p, r)])
             nodes[place] = node.renamed(name) if name else node
-    return Graph(list(inputs.values()), [nodes[page, row]])
+    return Graph(list(inputs.values()), [nodes[tape, row]])
 
 
-def _label(page: Any, row: int) -> str:
-    if page.row(row)[0] == LEAF:
-        return str(page.leaf(row).label)
-    return str(page.labels.get(row, ""))
+def _label(tape: Any, row: int) -> str:
+    if tape.row(row)[0] == LEAF:
+        return str(tape.leaf(row).label)
+    return str(tape.labels.get(row, ""))
 
 
-def _described(page: Any, row: int) -> str:
-    label = _label(page, row)
-    grad = page.leaf(row).grad if page.row(row)[0] == LEAF else page.grad(row)
-    return f"{label + ' ' if label else ''}data {page.value(row):.4g} grad {grad:.4g}"
+def _described(tape: Any, row: int) -> str:
+    label = _label(tape, row)
+    grad = tape.leaf(row).grad if tape.row(row)[0] == LEAF else tape.grad(row)
+    return f"{label + ' ' if label else ''}data {tape.value(row):.4g} grad {grad:.4g}"
 
 
-def as_dot(page: Any, row: int) -> str:
+def as_dot(tape: Any, row: int) -> str:
     """Graphviz text: a box for each value with label, number and gradient, an ellipse for each
     operation, an arrow for each operand."""
-    places = history(page, row)
+    places = history(tape, row)
     if len(places) > LARGEST:
         raise TraceError(f"a picture of {len(places)} values shows nothing; draw a part of it")
     number = {place: i for i, place in enumerate(places)}
@@ -112,9 +112,9 @@ def _escaped(text: str) -> str:
     return text.replace("\n", " ")
 
 
-def as_svg(page: Any, row: int) -> str:
+def as_svg(tape: Any, row: int) -> str:
     """A standalone picture."""
-    return drawing.to_svg(as_graph(page, row, described=True), LARGEST)
+    return drawing.to_svg(as_graph(tape, row, described=True), LARGEST)
 
 
 __all__ = ["as_dot", "as_graph", "as_svg"]

@@ -1,4 +1,4 @@
-"""What a page takes from elsewhere: rows of other pages, and operations of the user's own."""
+"""What a tape takes from elsewhere: rows of other tapes, and operations of the user's own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CustomRow:
 
 
 class Borrower:
-    """What pages of both recorders share."""
+    """What tapes of both recorders share."""
 
     __slots__ = ()
     trace: Any
@@ -35,24 +35,24 @@ class Borrower:
     put: Any  # as both recorders have it
     _put_given: Any
 
-    def import_row(self, page: Any, row: int) -> int:
-        """The row that stands for a computed row of another page, which is closed by this; under
+    def import_row(self, tape: Any, row: int) -> int:
+        """The row that stands for a computed row of another tape, which is closed by this; under
         the lock."""
-        for p in (page, self):
+        for p in (tape, self):
             if p.trace is not None:
-                p.trace.import_row(page, row)
-        page.close()
-        found = self._imported.get((page, row))
+                p.trace.import_row(tape, row)
+        tape.close()
+        found = self._imported.get((tape, row))
         if found is None:
-            page.exported.add(row)
+            tape.exported.add(row)
             found = int(self.put(FOREIGN))
-            self.foreign[found] = (page, row)
-            self._imported[page, row] = found
+            self.foreign[found] = (tape, row)
+            self._imported[tape, row] = found
             self._unseen(found)
         return found
 
     def _unseen(self, row: int) -> None:
-        """The value of a row is still to be fetched from its page."""
+        """The value of a row is still to be fetched from its tape."""
         self._unread.append(row)
 
     def custom(self, rows: tuple[int, ...], data: float, op: str, slopes: Any) -> int:

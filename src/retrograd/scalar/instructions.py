@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.accelerate import check
 from retrograd.scalar.machine import BY_NAME, CONSTANT, LEAF, OPCODES
 from retrograd.scalar.machine.opcodes import COMPARE, GRADIENT, NUMBER, START, STOP
 from retrograd.scalar.machine.vector_machine import MODES, ONE, WIDE, WORDS, kinds
@@ -16,6 +17,8 @@ from retrograd.scalar.trace_rows import ARITY, PATHS, Columns, Event
 
 try:
     from retrograd.accelerate import _schedule
+
+    check(_schedule)
 except ImportError:  # it was not built here
     _schedule = None  # type: ignore[assignment]
 
@@ -27,9 +30,9 @@ _NAMES[STOP] = "stop"
 class InstructionLayout:
     """Where rows live, and what is done to them."""
 
-    place: Any  # of each row; the last two are those of the constants 1 and 0
-    places: int
-    given: Any  # rows whose value is given, in the order of their places from 0 on
+    slot: Any  # of each row; the last two are those of the constants 1 and 0
+    slots: int
+    given: Any  # rows whose value is given, in the order of their slots from 0 on
     table: Any  # instructions
     keep: list[Any]  # what the instructions have addresses of
 
@@ -43,13 +46,13 @@ def laid_out(columns: Columns, events: list[Event], wanted: Any) -> InstructionL
 
 def by_c(columns: Columns, events: list[Event], wanted: Any) -> InstructionLayout:
     ends = np.array([(e.root, e.rows) for e in events], np.int64)
-    place, places, given, table, pool = _schedule.plan(
+    slot, slots, given, table, pool = _schedule.plan(
         _settings(), columns.code, columns.a, columns.b, columns.numbers, ends,
         np.ascontiguousarray(wanted, np.int64), MOST,
     )  # fmt: skip
     words = np.frombuffer(table, np.int64).reshape(-1, len(WORDS))
     return InstructionLayout(
-        np.frombuffer(place, np.int32), places, np.frombuffer(given, np.int32), words, [pool]
+        np.frombuffer(slot, np.int32), slots, np.frombuffer(given, np.int32), words, [pool]
     )
 
 
@@ -74,7 +77,7 @@ def by_python(columns: Columns, events: list[Event], wanted: Any) -> Instruction
     written = _Instructions(plan)
     written.write(events)
     table = np.array(written.words, np.int64).reshape(-1, len(WORDS))
-    return InstructionLayout(plan.place, plan.places, plan.given, table, written.keep)
+    return InstructionLayout(plan.slot, plan.slots, plan.given, table, written.keep)
 
 
 @dataclass
@@ -93,7 +96,7 @@ class _Instructions:
             for batch in group:
                 done.append((batch, self._forward(batch)))
             if number < len(events):
-                root = int(plan.place[events[number].root])
+                root = int(plan.slot[events[number].root])
                 if root < 0:
                     continue  # nobody wants the gradients of this way back
                 # The two constants lie at the end: their gradients are cleared by nobody.
@@ -104,11 +107,11 @@ class _Instructions:
                         self._backward(batch, words)
 
     def _forward(self, batch: Batch) -> Any:
-        place = self.plan.place
-        out, n = int(place[batch.rows[0]]), len(batch.rows)
+        slot = self.plan.slot
+        out, n = int(slot[batch.rows[0]]), len(batch.rows)
         if batch.code == DOT:
             return self._contraction(batch, out, n)
-        a = place[batch.a]
+        a = slot[batch.a]
         if batch.code == GRADIENT:
             self._emit("gradient", n, out, a=self._list(a))
             return None
@@ -124,7 +127,7 @@ class _Instructions:
             lists = {"a": self._list(a)}
             self._emit(name, n, out, **lists)
             return lists
-        b = place[batch.b]
+        b = slot[batch.b]
         lists = {"a": self._list(a), "b": self._list(b)}
         mode = _mode(a) + _mode(b) if name in WIDE and n > 3 else ""
         if mode in ("cc", "cb", "bc"):
@@ -134,9 +137,9 @@ class _Instructions:
         return lists
 
     def _contraction(self, batch: Batch, out: int, n: int) -> Any:
-        place = self.plan.place
-        a, b, size = place[batch.a], place[batch.b], batch.a.shape[1]
-        words: dict[str, Any] = {"init": self._list(place[batch.init]), "size": size}
+        slot = self.plan.slot
+        a, b, size = slot[batch.a], slot[batch.b], batch.a.shape[1]
+        words: dict[str, Any] = {"init": self._list(slot[batch.init]), "size": size}
         wide = size > 1 and bool(np.all(np.diff(a) == 1) and np.all(np.diff(b) == 1))
         if wide:
             a, b = a[:, 0], b[:, 0]
@@ -146,7 +149,7 @@ class _Instructions:
         return {"kind": kind, **words}
 
     def _backward(self, batch: Batch, words: Any) -> None:
-        out, n = int(self.plan.place[batch.rows[0]]), len(batch.rows)
+        out, n = int(self.plan.slot[batch.rows[0]]), len(batch.rows)
         if batch.code == DOT:
             rest = {k: v for k, v in words.items() if k != "kind"}
             self._emit(f"{words['kind']}.back", n, out, **rest)
@@ -157,15 +160,15 @@ class _Instructions:
         word = {"kind": kinds()[name], "n": n, "out": out, **words}
         self.words.append(tuple([int(word.get(w, 0)) for w in WORDS]))
 
-    def _list(self, places: Any) -> int:
-        kept = np.ascontiguousarray(places, np.int32)
+    def _list(self, slots: Any) -> int:
+        kept = np.ascontiguousarray(slots, np.int32)
         self.keep.append(kept)
         return int(kept.ctypes.data)
 
 
-def _mode(places: Any) -> str:
-    """`c` where places lie side by side, `b` where they are all the same."""
-    step = np.diff(places)
+def _mode(slots: Any) -> str:
+    """`c` where slots lie side by side, `b` where they are all the same."""
+    step = np.diff(slots)
     return "c" if np.all(step == 1) else "b" if not step.any() else "x"
 
 

@@ -35,7 +35,7 @@ class ScalarExecutable:
         arguments = [x for x in leaves if isinstance(x, Scalar)]
         self._check(arguments)
         given: list[Any] = []
-        with tracing(f, cls._new_page, cls._made, cls._new_trace) as trace:
+        with tracing(f, cls._new_tape, cls._made, cls._new_trace) as trace:
             for x in leaves:
                 given.append(trace.argument() if _is_number(x) else x)
             args, kwargs = pytree.unflatten(structure, given)
@@ -61,8 +61,8 @@ class ScalarExecutable:
         self.noted = np.split(self.program.noted, cuts) if noted else []
         position = {id(x): i for i, x in enumerate(leaves)}
         self.reads = [(position[id(x)], is_start) for x, _, is_start in self.program.reads]
-        self.places = [place for _, place, _ in self.program.reads] + self.program.numbers.tolist()
-        self.writes = [(position[id(x)], place, field) for x, place, field in self.program.writes]
+        self.slots = [slot for _, slot, _ in self.program.reads] + self.program.numbers.tolist()
+        self.writes = [(position[id(x)], slot, field) for x, slot, field in self.program.writes]
         self.returned = [position.get(id(y)) for y in out]
         self.numbers = [i for i, x in enumerate(leaves) if _is_number(x)]
         self.cls = cls
@@ -84,11 +84,11 @@ class ScalarExecutable:
         program = self.program
         with LOCK:
             numbers = [leaves[i].grad if is_start else leaves[i].data for i, is_start in self.reads]
-            values = program(self.places, [*numbers, *[leaves[i] for i in self.numbers]])
-            for i, place, field in self.writes:
-                setattr(leaves[i], field, float(values[place]))
+            values = program(self.slots, [*numbers, *[leaves[i] for i in self.numbers]])
+            for i, slot, field in self.writes:
+                setattr(leaves[i], field, float(values[slot]))
             found = iter(values[program.results].tolist())
-            noted = iter([values[places] for places in self.noted])
+            noted = iter([values[slots] for slots in self.noted])
         instead = {k: leaves[i] for k, i in self.instead}
         histories = iter(self.histories)
         results = []
@@ -102,18 +102,18 @@ class ScalarExecutable:
         return pytree.unflatten(self.shape, results)
 
     def _result(self, x: float, history: RowHistory, numbers: Any, instead: dict[int, Any]) -> Any:
-        """A Value of an open page, from which a way back goes on to leaves."""
+        """A Value of an open tape, from which a way back goes on to leaves."""
         with LOCK:
             while True:
-                page = self.cls._open_page()
+                tape = self.cls._open_tape()
                 try:
-                    row = page.custom((), x, "jit", None)
+                    row = tape.custom((), x, "jit", None)
                 except TapeClosed:
                     continue
-                made = page.customs[row]
+                made = tape.customs[row]
                 made.send = lambda g: history.send_back(g, numbers, instead)
                 made.clear = lambda: history.clear(instead)
-                return self.cls._made(page, row)
+                return self.cls._made(tape, row)
 
 
 class Scalars:
@@ -201,7 +201,7 @@ def _kind(trace: Trace, y: Any) -> str:
     """Whether a result is computed, or something that is the same in every call."""
     if not isinstance(y, Scalar) or y._is_leaf:
         return "fixed"
-    if y._page is not trace.page:
+    if y._tape is not trace.tape:
         raise TraceError("a Value that was computed outside of a jit function is returned by it")
     return "result"
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import retrograd.accelerate._value as _value
+from retrograd.accelerate import check
 from retrograd.scalar.foreign_rows import Borrower, CustomRow
 from retrograd.scalar.machine import BY_NAME, CONSTANT
 from retrograd.scalar.machine.opcodes import METHODS
@@ -21,19 +22,21 @@ from retrograd.scalar.scalar import Scalar
 from retrograd.scalar.tape import (
     LOCK,
     OPEN,
-    OPEN_PAGES,
+    OPEN_TAPES,
     STAMPS,
     TRACES,
     TapeClosed,
-    current_page,
+    current_tape,
     evaluate,
 )
 from retrograd.scalar.trace import Trace
 from retrograd.scalar.trace_rows import PATHS, Columns
 
+check(_value)
 
-class CompiledPage(_value.Page, Borrower):
-    """What `Page` is, on rows that are in flat arrays from the start."""
+
+class NativeTape(_value.Tape, Borrower):
+    """What `Tape` is, on rows that are in flat arrays from the start."""
 
     __slots__ = (
         "__weakref__", "_imported", "_unread", "burden", "customs", "exported",
@@ -66,7 +69,7 @@ class CompiledPage(_value.Page, Borrower):
             self.size = self._close()
             self.stamp = next(STAMPS)
             self._imported = {}
-            OPEN_PAGES.discard(self)
+            OPEN_TAPES.discard(self)
             measure(self)
 
     def columns(self) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
@@ -78,13 +81,13 @@ class CompiledPage(_value.Page, Borrower):
 
     def missing(self, i: int) -> list[tuple[Any, int]]:
         found = [self.foreign[r] for r in self._unread if r <= i]
-        return [(page, row) for page, row in found if row >= page.done]
+        return [(tape, row) for tape, row in found if row >= tape.done]
 
     def advance(self, i: int) -> None:
         for r in self._unread:
             if r <= i:
-                page, row = self.foreign[r]
-                self._set_value(r, page.value(row))
+                tape, row = self.foreign[r]
+                self._set_value(r, tape.value(row))
         self._unread = [r for r in self._unread if r > i]
         self._waiting = False
         self._compute(i)
@@ -99,8 +102,8 @@ class CompiledPage(_value.Page, Borrower):
         yield
         self._restore(before)
 
-    def held(self, pages: Sequence[Any]) -> dict[Any, set[int]]:
-        return {p: p._held() for p in pages}
+    def held(self, tapes: Sequence[Any]) -> dict[Any, set[int]]:
+        return {p: p._held() for p in tapes}
 
     def drop(self, rows: Sequence[int]) -> None:
         for r in rows:
@@ -110,31 +113,31 @@ class CompiledPage(_value.Page, Borrower):
         self._waiting = bool(self._unread)
 
 
-class CompiledTrace(Trace):
-    """What `Trace` is, on a page that knows by itself what happens to leaves."""
+class NativeTrace(Trace):
+    """What `Trace` is, on a tape that knows by itself what happens to leaves."""
 
     def begin(self) -> None:
-        self.page._trace_begin()
+        self.tape._trace_begin()
 
     def end(self) -> None:
-        self.page._trace_end()
+        self.tape._trace_end()
 
     def leaves(self) -> tuple[list[Any], Any, Any]:
-        leaves, data, grads = self.page._trace_leaves()
+        leaves, data, grads = self.tape._trace_leaves()
         return leaves, np.frombuffer(data, np.int64), np.frombuffer(grads, np.int64)
 
     def fresh(self) -> list[int]:
-        return self.page._trace_fresh()
+        return self.tape._trace_fresh()
 
     def homes(self) -> tuple[Any, Any, list[int], list[Any]]:
-        data, grads, homeless, homes = self.page._trace_homes()
+        data, grads, homeless, homes = self.tape._trace_homes()
         return np.frombuffer(data, np.int64), np.frombuffer(grads, np.int64), homeless, homes
 
     def _bring(self, root: int, number: int) -> None:
-        self.page._trace_back(root, number, _PATHS, BY_NAME["add"].code)
+        self.tape._trace_back(root, number, _PATHS, BY_NAME["add"].code)
 
     def columns(self) -> Columns:
-        code, a, b, numbers = self.page._memory()
+        code, a, b, numbers = self.tape._memory()
         return Columns(
             np.frombuffer(code, np.uint8), np.frombuffer(a, np.int32), np.frombuffer(b, np.int32),
             np.frombuffer(numbers),
@@ -144,9 +147,9 @@ class CompiledTrace(Trace):
 class _Base(Scalar):
     __doc__ = Scalar.__doc__
     __slots__ = ()
-    _new_page = CompiledPage
-    _new_trace = CompiledTrace
-    _open_page = staticmethod(lambda: current_page(CompiledPage))
+    _new_tape = NativeTape
+    _new_trace = NativeTrace
+    _open_tape = staticmethod(lambda: current_tape(NativeTape))
 
 
 _PATHS = bytes(PATHS)

@@ -1,4 +1,4 @@
-"""Operations on operands that are not all on one open page, for either recorder."""
+"""Operations on operands that are not all on one open tape, for either recorder."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def record(cls: Any, code: int, *operands: Any) -> Any:
         if not isinstance(x, cls):
             combined(NAMES[code], x, operands)
     with LOCK:  # until there is a handle
-        page, row = put(cls, operands, lambda page, rows: page.put(code, *rows))
-        made = cls._made(page, row)
+        tape, row = put(cls, operands, lambda tape, rows: tape.put(code, *rows))
+        made = cls._made(tape, row)
         if watching():
-            look(page, row)
+            look(tape, row)
         return made
 
 
@@ -57,9 +57,9 @@ def construct(
             raise DTypeError(f"a Value is computed from Values, not from {x!r:.80}{at_line()}")
         x._track()
     with LOCK:
-        self._set_row(*put(cls, given, lambda page, rows: page.custom(rows, number, name, slopes)))
+        self._set_row(*put(cls, given, lambda tape, rows: tape.custom(rows, number, name, slopes)))
         if watching():
-            look(self._page, self._row)
+            look(self._tape, self._row)
     if label:
         self.label = label
 
@@ -67,29 +67,29 @@ def construct(
 def put(
     cls: Any, operands: tuple[Any, ...], write: Callable[[Any, tuple[int, ...]], int]
 ) -> tuple[Any, int]:
-    """A page, and the row that `write` makes of the rows of operands on it; under the lock."""
+    """A tape, and the row that `write` makes of the rows of operands on it; under the lock."""
     while True:
         # Where something computed is, else where this thread records.
-        page: Any = None
+        tape: Any = None
         for x in operands:
-            if isinstance(x, cls) and not x._is_leaf and x._page.stamp == OPEN:
-                page = x._page
+            if isinstance(x, cls) and not x._is_leaf and x._tape.stamp == OPEN:
+                tape = x._tape
                 break
-        if page is None:
-            page = cls._open_page()
+        if tape is None:
+            tape = cls._open_tape()
         try:
-            return page, write(page, tuple([_row(cls, page, x) for x in operands]))
+            return tape, write(tape, tuple([_row(cls, tape, x) for x in operands]))
         except TapeClosed:
-            continue  # two operands of the same open page, which one of them closed
+            continue  # two operands of the same open tape, which one of them closed
 
 
-def _row(cls: Any, page: Any, x: Any) -> int:
+def _row(cls: Any, tape: Any, x: Any) -> int:
     if not isinstance(x, cls):
-        row: int = page.number(number_of(x))
-    elif x._page is page:
+        row: int = tape.number(number_of(x))
+    elif x._tape is tape:
         row = x._row
     else:
-        row = page.attach(x) if x._is_leaf else page.import_row(x._page, x._row)
+        row = tape.attach(x) if x._is_leaf else tape.import_row(x._tape, x._row)
     return row
 
 

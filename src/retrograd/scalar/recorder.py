@@ -1,4 +1,4 @@
-"""`Value` in Python: a handle on a row of a page."""
+"""`Value` in Python: a handle on a row of a tape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrograd.scalar.tape import (
     TRACES,
     ScalarTape,
     TapeClosed,
-    current_page,
+    current_tape,
     current_trace,
 )
 from retrograd.scalar.trace import Trace
@@ -27,37 +27,37 @@ def _binary(name: str) -> Callable[[Value, Any], Value]:
     code = BY_NAME[name].code
 
     def method(self: Value, other: Any) -> Value:
-        page = self._page
+        tape = self._tape
         a = self._row
         kind = type(other)
         try:
             if kind is Value:
-                if other._page is page:
+                if other._tape is tape:
                     b = other._row
-                elif other._data is not None and page is not NOWHERE:
-                    b = page.attach(other)
-                elif self._data is not None and other._page is not NOWHERE:
-                    page = other._page
-                    a = page.attach(self)
+                elif other._data is not None and tape is not NOWHERE:
+                    b = tape.attach(other)
+                elif self._data is not None and other._tape is not NOWHERE:
+                    tape = other._tape
+                    a = tape.attach(self)
                     b = other._row
                 else:
                     return record(Value, code, self, other)
             elif kind is float or kind is int:
-                b = page.constants.get(other) if other or kind is int else 0
+                b = tape.constants.get(other) if other or kind is int else 0
                 if not b:
-                    b = page.number(other)
+                    b = tape.number(other)
             else:
                 return record(Value, code, self, other)
             v = new(Value)
-            v._page = page
-            page.free = (i := page.free) + 1
-            page.a[i] = a
-            page.b[i] = b
-            page.op[i] = code
+            v._tape = tape
+            tape.free = (i := tape.free) + 1
+            tape.a[i] = a
+            tape.b[i] = b
+            tape.op[i] = code
         except TapeClosed:
             return record(Value, code, self, other)
         except IndexError:
-            page.extend(i, code, a, b)
+            tape.extend(i, code, a, b)
         v._row = i
         v._data = None
         return v
@@ -69,24 +69,24 @@ def _reflected(name: str) -> Callable[[Value, Any], Value]:
     code = BY_NAME[name].code
 
     def method(self: Value, other: Any) -> Value:
-        page = self._page
+        tape = self._tape
         kind = type(other)
         if kind is not float and kind is not int:
             return record(Value, code, other, self)
         try:
-            a = page.constants.get(other) if other or kind is int else 0
+            a = tape.constants.get(other) if other or kind is int else 0
             if not a:
-                a = page.number(other)
+                a = tape.number(other)
             v = new(Value)
-            v._page = page
-            page.free = (i := page.free) + 1
-            page.a[i] = a
-            page.b[i] = self._row
-            page.op[i] = code
+            v._tape = tape
+            tape.free = (i := tape.free) + 1
+            tape.a[i] = a
+            tape.b[i] = self._row
+            tape.op[i] = code
         except TapeClosed:
             return record(Value, code, other, self)
         except IndexError:
-            page.extend(i, code, a, self._row)
+            tape.extend(i, code, a, self._row)
         v._row = i
         v._data = None
         return v
@@ -98,17 +98,17 @@ def _unary(name: str) -> Callable[[Value], Value]:
     code = BY_NAME[name].code
 
     def method(self: Value) -> Value:
-        page = self._page
+        tape = self._tape
         try:
             v = new(Value)
-            v._page = page
-            page.free = (i := page.free) + 1
-            page.a[i] = self._row
-            page.op[i] = code
+            v._tape = tape
+            tape.free = (i := tape.free) + 1
+            tape.a[i] = self._row
+            tape.op[i] = code
         except TapeClosed:
             return record(Value, code, self)
         except IndexError:
-            page.extend(i, code, self._row, 0)
+            tape.extend(i, code, self._row, 0)
         v._row = i
         v._data = None
         return v
@@ -123,7 +123,7 @@ _POW, _POWC = _binary("pow"), _binary("powc")
 class Value(Scalar):
     _data: Any  # a float; None of what was computed; of a compiled function's leaf its `Home`
     __doc__ = Scalar.__doc__
-    __slots__ = ("_data", "_grad", "_label", "_page", "_row")
+    __slots__ = ("_data", "_grad", "_label", "_row", "_tape")
 
     def __init__(self, data: float, *args: Any, **kwargs: Any) -> None:
         if type(data) is float and not args and not kwargs:
@@ -132,11 +132,11 @@ class Value(Scalar):
             construct(self, data, *args, **kwargs)
 
     def _set_leaf(self, number: float, label: str) -> None:
-        self._page, self._row, self._data = NOWHERE, 0, number
+        self._tape, self._row, self._data = NOWHERE, 0, number
         self._label, self._grad = label, 0.0
 
-    def _set_row(self, page: ScalarTape, row: int) -> None:
-        self._page, self._row, self._data = page, row, None
+    def _set_row(self, tape: ScalarTape, row: int) -> None:
+        self._tape, self._row, self._data = tape, row, None
 
     @property
     def data(self) -> float:
@@ -145,7 +145,7 @@ class Value(Scalar):
         if type(data) is float and not TRACES:
             return data
         if data is None:
-            return self._page.value(self._row)
+            return self._tape.value(self._row)
         if TRACES and (trace := current_trace()) is not None:
             return trace.data_of(self)
         return data if type(data) is float else data.data[self._row]
@@ -160,7 +160,7 @@ class Value(Scalar):
         x = number if type(number) is float else number_of(number)
         if type(self._data) is float:
             self._data = x
-            self._page = NOWHERE
+            self._tape = NOWHERE
         else:
             self._data.data[self._row] = x
 
@@ -168,7 +168,7 @@ class Value(Scalar):
     def grad(self) -> float:
         """The gradient of what `backward()` was called on, by this value."""
         if self._data is None:
-            return self._page.grad(self._row)
+            return self._tape.grad(self._row)
         if TRACES and (trace := current_trace()) is not None:
             return trace.grad_of(self)
         return self._grad if type(self._data) is float else self._data.grads[self._row]
@@ -181,7 +181,7 @@ class Value(Scalar):
         g = number if type(number) is float else number_of(number)
         if self._data is None:
             with LOCK:
-                self._page.set_grad(self._row, g)
+                self._tape.set_grad(self._row, g)
         elif type(self._data) is float:
             self._grad = g
         else:
@@ -195,16 +195,16 @@ class Value(Scalar):
     def _move(self, home: Any, row: int) -> None:
         """Let the number live in arrays from now on."""
         home.data[row], home.grads[row] = self.data, self.grad
-        self._page, self._row, self._data = NOWHERE, row, home
+        self._tape, self._row, self._data = NOWHERE, row, home
 
     @property
     def _is_leaf(self) -> bool:
         return self._data is not None
 
-    _new_page = ScalarTape
+    _new_tape = ScalarTape
     _new_trace = Trace
-    _open_page = staticmethod(current_page)
-    _made = staticmethod(lambda page, row: _made(page, row))
+    _open_tape = staticmethod(current_tape)
+    _made = staticmethod(lambda tape, row: _made(tape, row))
 
     def _track(self) -> None:
         """Python's own handles are known to the cyclic collector as they are."""
@@ -225,9 +225,9 @@ class Value(Scalar):
     abs = __abs__ = _unary("abs")
 
 
-def _made(page: Any, row: int) -> Value:
+def _made(tape: Any, row: int) -> Value:
     v = new(Value)
-    v._page = page
+    v._tape = tape
     v._row = row
     v._data = None
     return v

@@ -1,4 +1,4 @@
-"""The way back over pages: each once, from the one closed last to the one closed first."""
+"""The way back over tapes: each once, from the one closed last to the one closed first."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from retrograd.scalar.machine import FOREIGN, LEAF
 from retrograd.scalar.tape import LOCK
 
 
-def run_backward(page: Any, row: int) -> None:
+def run_backward(tape: Any, row: int) -> None:
     """Gradients of everything a row was computed from."""
-    if page.trace is not None:
-        page.trace.run_backward(row)
+    if tape.trace is not None:
+        tape.trace.run_backward(row)
         return
-    _each_page(page, row, 1.0, _send_custom, lambda p: p.collect())
+    _each_tape(tape, row, 1.0, _send_custom, lambda p: p.collect())
 
 
-def clear_gradients(page: Any, row: int) -> None:
+def clear_gradients(tape: Any, row: int) -> None:
     """Gradients of zero for everything a row was computed from."""
-    if page.trace is not None:
-        page.trace.clear()
+    if tape.trace is not None:
+        tape.trace.clear()
 
     def clear(p: Any) -> list[tuple[Any, int, float]]:
         out = []
@@ -36,76 +36,76 @@ def clear_gradients(page: Any, row: int) -> None:
         return out
 
     # A cotangent of zero goes everywhere and stays zero.
-    _each_page(page, row, 0.0, _mark_custom, clear)
+    _each_tape(tape, row, 0.0, _mark_custom, clear)
 
 
-def _each_page(
-    page: Any,
+def _each_tape(
+    tape: Any,
     row: int,
     g: float,
     custom: Callable[[Any, int], None],
     end: Callable[[Any], list[tuple[Any, int, float]]],
 ) -> None:
     with LOCK:
-        page.value(row)
-        page.close()
-        seeds: dict[Any, list[tuple[int, float]]] = {page: [(row, g)]}
+        tape.value(row)
+        tape.close()
+        seeds: dict[Any, list[tuple[int, float]]] = {tape: [(row, g)]}
         numbers = itertools.count()
-        todo = [(-page.stamp, next(numbers), page)]
+        todo = [(-tape.stamp, next(numbers), tape)]
         while todo:
-            page = heapq.heappop(todo)[2]
-            _through(page, seeds.pop(page), custom)
-            for source, i, found in end(page):
+            tape = heapq.heappop(todo)[2]
+            _through(tape, seeds.pop(tape), custom)
+            for source, i, found in end(tape):
                 if source not in seeds:
                     seeds[source] = []
                     heapq.heappush(todo, (-source.stamp, next(numbers), source))
                 seeds[source].append((i, found))
 
 
-def _through(page: Any, seeds: list[tuple[int, float]], custom: Callable[[Any, int], None]) -> None:
-    page.begin()
+def _through(tape: Any, seeds: list[tuple[int, float]], custom: Callable[[Any, int], None]) -> None:
+    tape.begin()
     for i, g in seeds:
-        page.seed(i, g)
+        tape.seed(i, g)
     start = max([i for i, _ in seeds])
-    for i in sorted(page.customs, reverse=True):
-        if i <= start and page.back(start, i + 1):
-            if page.visited(i):
-                custom(page, i)
+    for i in sorted(tape.customs, reverse=True):
+        if i <= start and tape.back(start, i + 1):
+            if tape.visited(i):
+                custom(tape, i)
             start = i - 1
-    page.back(start, 0)
+    tape.back(start, 0)
     if watching():
-        look_back(page, start)
+        look_back(tape, start)
 
 
-def _mark_custom(page: Any, i: int) -> None:
-    made = page.customs[i]
+def _mark_custom(tape: Any, i: int) -> None:
+    made = tape.customs[i]
     if made.clear is not None:
         made.clear()
     for r in made.rows:
-        page.seed(r, 0.0)
+        tape.seed(r, 0.0)
 
 
-def _send_custom(page: Any, i: int) -> None:
+def _send_custom(tape: Any, i: int) -> None:
     """The gradient of a user's own operation: by its slopes, or by what its `_backward` adds."""
-    made = page.customs[i]
-    g = page.grad(i)
+    made = tape.customs[i]
+    g = tape.grad(i)
     if made.send is not None:
         made.send(g)
         return
     if made.backward is None:
         for r, slope in zip(made.rows, made.slopes or (), strict=False):
-            page.seed(r, slope * g if g else 0.0)
+            tape.seed(r, slope * g if g else 0.0)
         return
     # What it adds to a leaf stays there. What it adds to a computed value is taken as a part of
     # that value's gradient, which is not complete yet.
     held: dict[tuple[int, int], tuple[Any, int, int, float]] = {}
     for r in made.rows:
-        source, row = page.foreign.get(r, (page, r))
-        if page.row(r)[0] != LEAF and (id(source), row) not in held:
+        source, row = tape.foreign.get(r, (tape, r))
+        if tape.row(r)[0] != LEAF and (id(source), row) not in held:
             held[id(source), row] = source, row, r, source.grad(row)
             source.set_grad(row, 0.0)
     made.backward()
     for source, row, r, before in held.values():
         part = source.grad(row)
         source.set_grad(row, before)
-        page.seed(r, part)
+        tape.seed(r, part)

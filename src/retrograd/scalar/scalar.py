@@ -16,13 +16,13 @@ from retrograd.scalar.machine import CONSTANT, CUSTOM, FOREIGN, LEAF, OPCODES
 from retrograd.scalar.machine.portable import derivatives
 from retrograd.scalar.operands import at_line, number_of
 from retrograd.scalar.reverse import clear_gradients, run_backward
-from retrograd.scalar.tape import Handle, current_trace
+from retrograd.scalar.tape import RowHandle, current_trace
 
 _BY_CODE = {o.code: o for o in OPCODES}
 _POWC = next(o.code for o in OPCODES if o.name == "powc")
 
 
-class Scalar(Handle):
+class Scalar(RowHandle):
     """A number of double precision that remembers how it was computed.
 
     It can be written wherever micrograd's or microgpt's `Value` stands. `+ - * / **` take Values
@@ -70,55 +70,55 @@ class Scalar(Handle):
         """The values this one was computed from, one for each operand."""
         if self._is_leaf:
             return ()
-        page = self._page
+        tape = self._tape
         self._register()
-        return tuple([self._held(page, r) for r in _operands(page, self._row)])
+        return tuple([self._held(tape, r) for r in _operands(tape, self._row)])
 
     @property
     def _children(self) -> tuple[Any, ...]:
         return self._prev
 
-    def _held(self, page: Any, row: int) -> Any:
+    def _held(self, tape: Any, row: int) -> Any:
         """The one handle on a row that is handed out."""
-        code = page.row(row)[0]
+        code = tape.row(row)[0]
         if code == LEAF:
-            return page.leaf(row)
+            return tape.leaf(row)
         if code == FOREIGN:
-            page, row = page.foreign[row]
-        found = page.handles.get(row)
+            tape, row = tape.foreign[row]
+        found = tape.handles.get(row)
         if found is None:
-            found = page.handles.setdefault(row, self._made(page, row))
+            found = tape.handles.setdefault(row, self._made(tape, row))
             found._track()
         return found
 
     def _register(self) -> None:
         if not self._is_leaf:
             self._track()
-            self._page.handles.setdefault(self._row, self)
+            self._tape.handles.setdefault(self._row, self)
 
     @property
     def _op(self) -> str:
         """The operation that made this value, as micrograd writes it; empty for a leaf."""
         if self._is_leaf:
             return ""
-        code, _, b = self._page.row(self._row)
+        code, _, b = self._tape.row(self._row)
         if code == CUSTOM:
-            return self._page.customs[self._row].op
+            return self._tape.customs[self._row].op
         if code == _POWC:
-            return f"**{self._page.value(b):g}"
+            return f"**{self._tape.value(b):g}"
         return _BY_CODE[code].symbol if code in _BY_CODE else ""
 
     @property
     def label(self: Any) -> str:
         """A name for errors and drawings."""
-        return self._label if self._is_leaf else self._page.labels.get(self._row, "")
+        return self._label if self._is_leaf else self._tape.labels.get(self._row, "")
 
     @label.setter
     def label(self: Any, text: str) -> None:
         if self._is_leaf:
             self._label = text
         else:
-            self._page.labels[self._row] = text
+            self._tape.labels[self._row] = text
             self._register()
 
     @property
@@ -126,20 +126,20 @@ class Scalar(Handle):
         """The derivative of this value by each of `_prev`."""
         if self._is_leaf:
             return ()
-        page, row = self._page, self._row
-        code = page.row(row)[0]
+        tape, row = self._tape, self._row
+        code = tape.row(row)[0]
         if code == CUSTOM:
-            return page.customs[row].slopes or ()
-        rows = _operands(page, row)
+            return tape.customs[row].slopes or ()
+        rows = _operands(tape, row)
         if not rows:
             return ()
-        operands = [page.value(r) for r in page.row(row)[1:]][: _BY_CODE[code].arity]
+        operands = [tape.value(r) for r in tape.row(row)[1:]][: _BY_CODE[code].arity]
         return tuple(derivatives(code, self.data, *operands)[: len(rows)])
 
     @property
     def _backward(self) -> Callable[[], Any]:
         """Adds to the gradients of `_prev` what this value's gradient gives them."""
-        if not self._is_leaf and (custom := self._page.customs.get(self._row)) is not None:
+        if not self._is_leaf and (custom := self._tape.customs.get(self._row)) is not None:
             if (send := custom.send) is not None:
                 return lambda: send(self.grad)
             return custom.backward or self._send_back
@@ -147,7 +147,7 @@ class Scalar(Handle):
 
     @_backward.setter
     def _backward(self, f: Callable[[], Any]) -> None:
-        custom = None if self._is_leaf else self._page.customs.get(self._row)
+        custom = None if self._is_leaf else self._tape.customs.get(self._row)
         if custom is None:
             raise GradientError(
                 f"{self!r} has a gradient of its own; a `_backward` is for results of operations "
@@ -171,15 +171,15 @@ class Scalar(Handle):
         >>> g().item(), g.gradient()(x=5.0).item()
         (10.0, 10.0)
         """
-        return as_graph(*self._place())
+        return as_graph(*self._position())
 
     def to_dot(self) -> str:
         """The history as Graphviz text, with number and gradient of every value."""
-        return as_dot(*self._place())
+        return as_dot(*self._position())
 
     def to_svg(self) -> str:
         """The history as a standalone picture, with number and gradient of every value."""
-        return as_svg(*self._place())
+        return as_svg(*self._position())
 
     def show(self, path: str | os.PathLike[str] | None = None, open: bool = True) -> Path:
         """Show what this value was computed from and its backward pass, step by step with numbers,
@@ -192,11 +192,11 @@ class Scalar(Handle):
             graph = self.graph()
         return graph.show(path=path, open=open)
 
-    def _place(self) -> tuple[Any, int]:
+    def _position(self) -> tuple[Any, int]:
         if not self._is_leaf:
-            return self._page, self._row
-        page = self._class._new_page()
-        return page, page.attach(self)
+            return self._tape, self._row
+        tape = self._class._new_tape()
+        return tape, tape.attach(self)
 
     # -- gradients --------------------------------------------------------------------------------
     def backward(self: Any) -> None:
@@ -204,18 +204,18 @@ class Scalar(Handle):
         if self._is_leaf:
             self.grad += 1.0
         else:
-            run_backward(self._page, self._row)
+            run_backward(self._tape, self._row)
 
     def zero_grad(self: Any) -> None:
         """Set `.grad` of this value and of everything it was computed from to 0."""
         if self._is_leaf:
             self.grad = 0.0
         else:
-            clear_gradients(self._page, self._row)
+            clear_gradients(self._tape, self._row)
 
     # -- an object like others --------------------------------------------------------------------
     def _unsettable(self) -> str:
-        line = None if self._is_leaf else self._page.lines.get(self._row)
+        line = None if self._is_leaf else self._tape.lines.get(self._row)
         return (
             f"the data of {self!r} was computed by {self._op or 'nothing'}"
             f"{f' (at {line})' if line else ''}; only leaves, made by Value(number), can be set"
@@ -229,7 +229,7 @@ class Scalar(Handle):
 
     def __repr__(self: Any) -> str:
         label = f", label={self.label!r}" if self.label else ""
-        if not self._is_leaf and self._page.trace is not None:
+        if not self._is_leaf and self._tape.trace is not None:
             return f"Value(traced by jit{label})"
         return f"Value(data={self.data}, grad={self.grad}{label})"
 
@@ -245,14 +245,14 @@ class Scalar(Handle):
     def __eq__(self, other: object) -> Any:
         if self is other:
             return True
-        if not self._is_leaf and self._page.trace is not None and self._page.trace.is_outcome(self):
-            return self._page.trace.compare("eq", self, other)
+        if not self._is_leaf and self._tape.trace is not None and self._tape.trace.is_outcome(self):
+            return self._tape.trace.compare("eq", self, other)
         if not isinstance(other, Scalar) or self._is_leaf or other._is_leaf:
             return False
-        return self._page is other._page and self._row == other._row
+        return self._tape is other._tape and self._row == other._row
 
     def __hash__(self) -> int:
-        return object.__hash__(self) if self._is_leaf else hash((id(self._page), self._row))
+        return object.__hash__(self) if self._is_leaf else hash((id(self._tape), self._row))
 
     def __lt__(self, other: Any) -> Any:
         return _compare(operator.lt, self, other)
@@ -294,11 +294,11 @@ def _definite(x: Any) -> float:
     return float(x)
 
 
-def _operands(page: Any, row: int) -> tuple[int, ...]:
+def _operands(tape: Any, row: int) -> tuple[int, ...]:
     """The rows of the operands; of a power by a constant without the constant."""
-    code, a, b = page.row(row)
+    code, a, b = tape.row(row)
     if code == CUSTOM:
-        return tuple(page.customs[row].rows)
+        return tuple(tape.customs[row].rows)
     if code in (CONSTANT, LEAF, FOREIGN):
         return ()
     return (a,) if code == _POWC or _BY_CODE[code].arity == 1 else (a, b)

@@ -26,12 +26,12 @@ Rows = Any  # arrays of int64, one entry for each row
 DOT = 200  # the code of a contraction, in a schedule only
 _ADD, _MUL = BY_NAME["add"].code, BY_NAME["mul"].code
 _GIVEN = (CONSTANT, LEAF, NUMBER, START)
-MOST = 4096  # batches whose places are shared; the search for room takes their square
+MOST = 4096  # batches whose slots are shared; the search for room takes their square
 
 
 @dataclass
 class Batch:
-    """Rows that do the same thing. `rows` are in the order of their places."""
+    """Rows that do the same thing. `rows` are in the order of their slots."""
 
     code: int
     rows: Rows
@@ -44,14 +44,14 @@ class Batch:
 
 @dataclass
 class InstructionSchedule:
-    """Batches in order, and the place of each row that has one. The last two places are those of
+    """Batches in order, and the slot of each row that has one. The last two slots are those of
     the constants 1 and 0."""
 
     batches: list[Batch]
-    place: Rows
-    places: int
-    given: Rows  # rows whose value is given, in the order of their places from 0 on
-    ends: list[int]  # for each segment how many places there are up to its end
+    slot: Rows
+    slots: int
+    given: Rows  # rows whose value is given, in the order of their slots from 0 on
+    ends: list[int]  # for each segment how many slots there are up to its end
 
 
 def schedule(
@@ -80,9 +80,9 @@ def schedule(
     segment[late] = b[late] + 1
     sums = _sums(code, a, b, arity, needed & ~read & (uses == 1), segment)
     depth = _depth(a, b, arity, sums.inner)
-    plan = _placed(code, a, b, arity, needed, segment, depth, mask, sums)
+    plan = _with_slots(code, a, b, arity, needed, segment, depth, mask, sums)
     _share(plan, read_last, len(events))
-    plan.place[:n] = plan.place[same]
+    plan.slot[:n] = plan.slot[same]
     return plan
 
 
@@ -127,18 +127,18 @@ def _copies(code: Rows, a: Rows, b: Rows, arity: Rows, mask: Rows) -> Rows:
 
 
 def _share(plan: InstructionSchedule, wanted: list[int], last: int) -> None:
-    """Let what is computed after the last way back take the places of what nobody reads any more.
+    """Let what is computed after the last way back take the slots of what nobody reads any more.
 
     Nothing is differentiated there, so a value has to be there only until its last reader.
     """
     batches = [x for x in plan.batches if x.segment == last]
     if not batches or len(batches) > MOST:
         return
-    first = int(plan.place[batches[0].rows[0]])
-    home = np.full(plan.places, -1)  # for each place the batch that it belongs to
+    first = int(plan.slot[batches[0].rows[0]])
+    home = np.full(plan.slots, -1)  # for each slot the batch that it belongs to
     ends = {i: i for i in range(len(batches))}
     for i, batch in enumerate(batches):
-        home[plan.place[batch.rows]] = i
+        home[plan.slot[batch.rows]] = i
     for i, batch in enumerate(batches):
         read = [] if batch.code == GRADIENT else [batch.a.ravel()]
         if batch.code == DOT:
@@ -146,32 +146,32 @@ def _share(plan: InstructionSchedule, wanted: list[int], last: int) -> None:
         elif ARITY[batch.code] > 1:
             read.append(batch.b)
         for x in read:
-            for owner in np.unique(home[plan.place[x]]).tolist():
+            for owner in np.unique(home[plan.slot[x]]).tolist():
                 if owner >= 0:
                     ends[owner] = max(ends[owner], i)
-    for owner in np.unique(home[plan.place[wanted]]).tolist() if wanted else []:
+    for owner in np.unique(home[plan.slot[wanted]]).tolist() if wanted else []:
         if owner >= 0:
             ends[owner] = len(batches)
-    free: list[tuple[int, int]] = []  # size and place
-    busy: list[tuple[int, int, int]] = []  # end, size, place
+    free: list[tuple[int, int]] = []  # size and slot
+    busy: list[tuple[int, int, int]] = []  # end, size, slot
     top = first
     for i, batch in enumerate(batches):
-        for end, size, place in [x for x in busy if x[0] < i]:
-            busy.remove((end, size, place))
-            free.append((size, place))
+        for end, size, slot in [x for x in busy if x[0] < i]:
+            busy.remove((end, size, slot))
+            free.append((size, slot))
         size = len(batch.rows)
         fitting = min([x for x in free if x[0] >= size], default=None)
         if fitting is None:
-            place, top = top, top + size
+            slot, top = top, top + size
         else:
             free.remove(fitting)
-            place = fitting[1]
+            slot = fitting[1]
             if fitting[0] > size:
-                free.append((fitting[0] - size, place + size))
-        busy.append((ends[i], size, place))
-        plan.place[batch.rows] = place + np.arange(size)
-    plan.place[-2:] = top, top + 1
-    plan.places = top + 2
+                free.append((fitting[0] - size, slot + size))
+        busy.append((ends[i], size, slot))
+        plan.slot[batch.rows] = slot + np.arange(size)
+    plan.slot[-2:] = top, top + 1
+    plan.slots = top + 2
 
 
 def _needed(
@@ -253,7 +253,7 @@ def _depth(a: Rows, b: Rows, arity: Rows, inner: Rows) -> Rows:
     return np.array(found)
 
 
-def _placed(
+def _with_slots(
     code: Rows, a: Rows, b: Rows, arity: Rows, needed: Rows, segment: Rows, depth: Rows,
     mask: Rows, sums: _Sums,
 ) -> InstructionSchedule:  # fmt: skip
@@ -269,11 +269,11 @@ def _placed(
     busy = rows[needed & ~sums.inner & ~np.isin(code, _GIVEN)]
     order = np.lexsort((busy, mask[busy], size[busy], kind[busy], depth[busy], segment[busy]))
     busy = busy[order]
-    place = np.full(n + 2, -1)
-    place[given] = np.arange(len(given))
-    place[busy] = len(given) + np.arange(len(busy))
-    places = len(given) + len(busy) + 2
-    place[n], place[n + 1] = places - 2, places - 1
+    slot = np.full(n + 2, -1)
+    slot[given] = np.arange(len(given))
+    slot[busy] = len(given) + np.arange(len(busy))
+    slots = len(given) + len(busy) + 2
+    slot[n], slot[n + 1] = slots - 2, slots - 1
     keys = np.stack([kind[busy], segment[busy], depth[busy], size[busy], mask[busy]])
     starts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
     batches = []
@@ -289,7 +289,7 @@ def _placed(
         batches.append(batch)
     counts = np.bincount(segment[busy], minlength=int(segment.max(initial=0)) + 1)
     return InstructionSchedule(
-        batches, place, places, given, (len(given) + np.cumsum(counts)).tolist()
+        batches, slot, slots, given, (len(given) + np.cumsum(counts)).tolist()
     )
 
 

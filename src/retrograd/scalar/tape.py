@@ -1,18 +1,18 @@
-"""A page: what is recorded between two backward passes, as rows of an opcode and two operands.
+"""A tape: what is recorded between two backward passes, as rows of an opcode and two operands.
 
 Operations write rows and nothing else; values are computed from the first row that has none up to
-the one that is asked for. A value is a handle on a row. A page goes when no handle on it is left
-and no newer page reads from it, so what a step of a training loop recorded goes with the step.
+the one that is asked for. A value is a handle on a row. A tape goes when no handle on it is left
+and no newer tape reads from it, so what a step of a training loop recorded goes with the step.
 
-Who records takes a number first, and publishes the row by writing its opcode last. So an open page
-may be written to by any thread without a lock; everything else that happens to pages happens under
-`LOCK`. A number is taken by `page.free = (i := page.free) + 1`, one statement in which nothing is
+Who records takes a number first, and publishes the row by writing its opcode last. So an open tape
+may be written to by any thread without a lock; everything else that happens to tapes happens under
+`LOCK`. A number is taken by `tape.free = (i := tape.free) + 1`, one statement in which nothing is
 called: between its instructions CPython hands its lock to no other thread, so no two get the same
 number. (`next` of an `itertools.count` says so more plainly, and costs a quarter of a recording.)
 
-A page is closed by a backward pass, or when it is large and few handles are left on it. Its values
-are then rows of the kind `FOREIGN` on the page that goes on. An open page never has such rows of
-another open one, so pages have an order: that in which they were closed.
+A tape is closed by a backward pass, or when it is large and few handles are left on it. Its values
+are then rows of the kind `FOREIGN` on the tape that goes on. An open tape never has such rows of
+another open one, so tapes have an order: that in which they were closed.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ from retrograd.scalar.reclaim import measure
 from retrograd.shared import lock
 
 LOCK = lock(10)
-OPEN_PAGES: weakref.WeakSet[Any] = weakref.WeakSet()
+OPEN_TAPES: weakref.WeakSet[Any] = weakref.WeakSet()
 TRACES: list[Any] = []  # of all threads; while it is empty nobody need ask whether one traces
-FIRST = 256  # rows of a new page
-LIMIT = 1 << 16  # rows from which on a page is closed if it has few handles,
+FIRST = 256  # rows of a new tape
+LIMIT = 1 << 16  # rows from which on a tape is closed if it has few handles,
 FEW = 8  # that is, fewer than one for so many rows
 CHUNK = 1 << 14  # rows copied at once
 PATIENCE = 2000  # looks at a row that another thread has taken, a tenth of a millisecond apart
 STAMPS = itertools.count(1)
-OPEN = sys.maxsize  # in place of the stamp of a closed page
+OPEN = sys.maxsize  # in place of the stamp of a closed tape
 
 
 class TapeClosed(Exception):
-    """A row was asked of a page that takes none."""
+    """A row was asked of a tape that takes none."""
 
 
 class _Shut:
-    """The number of the next row of a closed page."""
+    """The number of the next row of a closed tape."""
 
     def __add__(self, one: int) -> int:
         raise TapeClosed
 
 
 class _Room:
-    """Rows that a new page has room for: as many as the one closed last, since a loop does the same
-    again; half as many with each page that follows before another is closed."""
+    """Rows that a new tape has room for: as many as the one closed last, since a loop does the same
+    again; half as many with each tape that follows before another is closed."""
 
     rows = FIRST
 
@@ -70,11 +70,11 @@ class _Room:
         return room
 
 
-class Handle:
-    """What refers to a row of a page: the base of `Value`."""
+class RowHandle:
+    """What refers to a row of a tape: the base of `Value`."""
 
     __slots__ = ()
-    _page: Any
+    _tape: Any
     _row: int
 
 
@@ -96,7 +96,7 @@ class ScalarTape(Borrower):
         self.done = 0  # rows whose value is known
         self._copied = 0  # rows that are in the block
         self._given: dict[int, float] = {}  # values to be put in the block
-        self._unread: list[int] = []  # rows of other pages whose value is not in the block
+        self._unread: list[int] = []  # rows of other tapes whose value is not in the block
         self.leaves: dict[int, Any] = {}
         self.foreign: dict[int, tuple[ScalarTape, int]] = {}
         self.customs: dict[int, CustomRow] = {}
@@ -107,8 +107,8 @@ class ScalarTape(Borrower):
         self.handles: dict[int, Any] = {}  # those that were handed out once
         self.stamp = OPEN
         self.trace: Any = None  # what is asked instead of the block, if a function is traced here
-        self.exported: set[int] = set()  # rows that other pages read
-        self.size = self.burden = self.patience = 0  # of a closed page, as `reclaim` wants them
+        self.exported: set[int] = set()  # rows that other tapes read
+        self.size = self.burden = self.patience = 0  # of a closed tape, as `reclaim` wants them
 
     # -- recording --------------------------------------------------------------------------------
     def put(self, code: int, a: int = 0, b: int = 0) -> int:
@@ -131,7 +131,7 @@ class ScalarTape(Borrower):
                 self.op.extend([UNWRITTEN] * more)
             self.a[i], self.b[i] = a, b
             self.op[i] = code
-            # Every handle refers to the page, and so do some others, which do not matter here.
+            # Every handle refers to the tape, and so do some others, which do not matter here.
             if (
                 i >= LIMIT
                 and self.trace is None
@@ -158,7 +158,7 @@ class ScalarTape(Borrower):
     def attach(self, x: Any) -> int:
         """The row of a leaf, which knows it from now on, unless its number lives elsewhere."""
         if self.trace is not None:
-            row: int = self.trace.places.get(id(x)) or self.trace.attach(x)
+            row: int = self.trace.rows.get(id(x)) or self.trace.attach(x)
             return row
         data = x._data
         self.free = (i := self.free) + 1
@@ -172,7 +172,7 @@ class ScalarTape(Borrower):
             self.op[i] = LEAF
         except IndexError:
             self.extend(i, LEAF, 0, 0)
-        x._page = self
+        x._tape = self
         x._row = i
         return i
 
@@ -188,22 +188,23 @@ class ScalarTape(Borrower):
         with LOCK:
             if self.stamp != OPEN:
                 return
-            self.size, self.free = self.free, _Shut()
+            if not isinstance(self.free, _Shut):  # else a close before this was interrupted
+                self.size, self.free = self.free, _Shut()
             _Room.rows = max(FIRST, min(self.size, LIMIT))
-            self.stamp = next(STAMPS)
             for x in list(self.leaves.values()):
-                if x._page is self:
-                    x._page = NOWHERE
+                if x._tape is self:
+                    x._tape = NOWHERE
             self._imported, self.constants = {}, {}
-            OPEN_PAGES.discard(self)
+            OPEN_TAPES.discard(self)
+            self.stamp = next(STAMPS)
             measure(self)
 
     def columns(self) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
-        """Opcodes and operands of all rows of a page that is traced on."""
+        """Opcodes and operands of all rows of a tape that is traced on."""
         return self.op, self.a, self.b
 
     def given_numbers(self) -> dict[int, float]:
-        """The numbers of rows of such a page that are constants."""
+        """The numbers of rows of such a tape that are constants."""
         return self._given
 
     # -- values -----------------------------------------------------------------------------------
@@ -226,9 +227,9 @@ class ScalarTape(Borrower):
             return len(self.op) - 1
 
     def missing(self, i: int) -> list[tuple[ScalarTape, int]]:
-        """The rows of other pages that rows up to `i` read and that have no value yet."""
+        """The rows of other tapes that rows up to `i` read and that have no value yet."""
         found = [self.foreign[r] for r in self._unread if r <= i]
-        return [(page, row) for page, row in found if row >= page.done]
+        return [(tape, row) for tape, row in found if row >= tape.done]
 
     def advance(self, i: int) -> None:
         """Compute the values up to row `i`, of which none is missing."""
@@ -265,8 +266,8 @@ class ScalarTape(Borrower):
         given.update(later)
         for i in self._unread:
             if i < end:
-                page, row = self.foreign[i]
-                values[i] = page.block.values[row]
+                tape, row = self.foreign[i]
+                values[i] = tape.block.values[row]
         self._unread = [i for i in self._unread if i >= end]
         self._copied = max(end, first)
 
@@ -331,7 +332,7 @@ class ScalarTape(Borrower):
         return [(i, grads[i]) for i in block.reached[: block.found]]
 
     def collect(self) -> list[tuple[ScalarTape, int, float]]:
-        """Add to the gradients of leaves; the rows of other pages that got a cotangent."""
+        """Add to the gradients of leaves; the rows of other tapes that got a cotangent."""
         leaves, foreign = self.leaves, self.foreign
         out = []
         for i, g in self.reached():
@@ -362,15 +363,15 @@ class ScalarTape(Borrower):
         before.frombytes(bytes(8 * (len(grads) - len(before))))
         memoryview(grads)[:] = before
 
-    def held(self, pages: Sequence[ScalarTape]) -> dict[ScalarTape, set[int]] | None:
-        """The rows of pages that there are handles on; None if a handle is just being made."""
-        found: dict[ScalarTape, set[int]] = {p: set() for p in pages}
-        for x in gc.get_referrers(*pages):
-            if isinstance(x, Handle) and x._page in found:
+    def held(self, tapes: Sequence[ScalarTape]) -> dict[ScalarTape, set[int]] | None:
+        """The rows of tapes that there are handles on; None if a handle is just being made."""
+        found: dict[ScalarTape, set[int]] = {p: set() for p in tapes}
+        for x in gc.get_referrers(*tapes):
+            if isinstance(x, RowHandle) and x._tape in found:
                 row = getattr(x, "_row", None)
                 if row is None:
                     return None
-                found[x._page].add(row)
+                found[x._tape].add(row)
         return found
 
     def drop(self, rows: Sequence[int]) -> None:
@@ -384,28 +385,28 @@ class ScalarTape(Borrower):
         self._unread = [r for r in self._unread if r in self.foreign]
 
 
-def evaluate(page: Any, i: int) -> None:
-    """Compute the value of a row, and what it takes of other pages, without recursion."""
+def evaluate(tape: Any, i: int) -> None:
+    """Compute the value of a row, and what it takes of other tapes, without recursion."""
     with LOCK:
-        todo: list[tuple[Any, int]] = [(page, page.ahead(i))]
+        todo: list[tuple[Any, int]] = [(tape, tape.ahead(i))]
         while todo:
-            page, i = todo[-1]
-            missing: Sequence[tuple[Any, int]] = page.missing(i) if i >= page.done else ()
+            tape, i = todo[-1]
+            missing: Sequence[tuple[Any, int]] = tape.missing(i) if i >= tape.done else ()
             todo.extend(missing)
             if not missing:
                 todo.pop()
-                page.advance(i)
+                tape.advance(i)
 
 
 HERE = threading.local()
-NOWHERE = ScalarTape()  # where a leaf is that no open page knows
+NOWHERE = ScalarTape()  # where a leaf is that no open tape knows
 NOWHERE.close()
 
 
-def close_pages() -> None:
-    """Let no leaf be at home on a page, and no operation go on on one."""
+def close_tapes() -> None:
+    """Let no leaf be at home on a tape, and no operation go on on one."""
     with LOCK:
-        for p in list(OPEN_PAGES):
+        for p in list(OPEN_TAPES):
             p.close()
 
 
@@ -414,18 +415,18 @@ def current_trace() -> Any:
     return getattr(HERE, "trace", None)
 
 
-def set_current_page(page: Any) -> None:
-    """Let this thread record on a page."""
-    HERE.__dict__[type(page).__name__] = weakref.ref(page)
+def set_current_tape(tape: Any) -> None:
+    """Let this thread record on a tape."""
+    HERE.__dict__[type(tape).__name__] = weakref.ref(tape)
 
 
-def current_page(make: Any = ScalarTape) -> Any:
-    """The open page of this thread for one of the recorders; only handles keep it."""
-    pages = HERE.__dict__
-    known = pages.get(make.__name__)
-    page = known() if known is not None else None
-    if page is None or page.stamp != OPEN:
-        page = make()
-        OPEN_PAGES.add(page)
-        pages[make.__name__] = weakref.ref(page)
-    return page
+def current_tape(make: Any = ScalarTape) -> Any:
+    """The open tape of this thread for one of the recorders; only handles keep it."""
+    tapes = HERE.__dict__
+    known = tapes.get(make.__name__)
+    tape = known() if known is not None else None
+    if tape is None or tape.stamp != OPEN:
+        tape = make()
+        OPEN_TAPES.add(tape)
+        tapes[make.__name__] = weakref.ref(tape)
+    return tape

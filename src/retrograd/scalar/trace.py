@@ -26,27 +26,26 @@ from retrograd.scalar.tape import (
     LOCK,
     TRACES,
     TapeClosed,
-    close_pages,
-    set_current_page,
+    close_tapes,
+    set_current_tape,
 )
 from retrograd.scalar.trace_rows import Columns, Event, cone
-from retrograd.shared import completed
 
 _OURS = 2  # references to a leaf: of the list, and of a call with it
 
 
 class Trace:
-    """What happens to Values on one page, whose rows have no values."""
+    """What happens to Values on one tape, whose rows have no values."""
 
-    def __init__(self, page: Any, make: Callable[[Any, int], Any]) -> None:
-        self.page = page
+    def __init__(self, tape: Any, make: Callable[[Any, int], Any]) -> None:
+        self.tape = tape
         self._make = make
         self.events: list[Event] = []
         self.numbers: list[int] = []  # rows of arguments
         # By the identity of a leaf: its number, the row that stands for it at the moment, and the
         # rows of what its number and gradient were set to.
         self._number: dict[int, int] = {}
-        self.places: dict[int, int] = {}
+        self.rows: dict[int, int] = {}
         self._data: dict[int, int] = {}
         self._grads: dict[int, int] = {}
         self._leaves: list[Any] = []  # by number
@@ -92,7 +91,7 @@ class Trace:
 
     def put(self, code: int, a: int = 0, b: int = 0) -> int:
         try:
-            row: int = self.page.put(code, a, b)
+            row: int = self.tape.put(code, a, b)
         except TapeClosed:
             raise TraceError(
                 "a Value of a jit function was kept beyond the call that traced it; return it, or "
@@ -100,30 +99,30 @@ class Trace:
             ) from None
         return row
 
-    # -- what Values ask of their page ------------------------------------------------------------
+    # -- what Values ask of their tape ------------------------------------------------------------
     def attach(self, x: Any) -> int:
         """The row of a leaf, as it is at the moment."""
         k = id(x)
-        found = self.places.get(k)
+        found = self.rows.get(k)
         if not found:
-            found = self.places[k] = self.put(LEAF, self._leaf(x), self._data.get(k, 0))
+            found = self.rows[k] = self.put(LEAF, self._leaf(x), self._data.get(k, 0))
         return found
 
     def value(self, i: int) -> Any:
         """The number in a row: a row without a gradient."""
-        return self._make(self.page, self.put(STOP, i))
+        return self._make(self.tape, self.put(STOP, i))
 
     def grad(self, i: int) -> Any:
         """The gradient of what was computed: of the last way back that came to it."""
         for number in range(len(self.events) - 1, -1, -1):
             if i in self._reached(number):
-                return self._make(self.page, self.put(GRADIENT, i, number))
+                return self._make(self.tape, self.put(GRADIENT, i, number))
         return 0.0
 
     def set_grad(self, i: int, g: float) -> None:
         raise TraceError("inside of jit only the gradients of leaves can be set")
 
-    def import_row(self, page: Any, row: int) -> int:
+    def import_row(self, tape: Any, row: int) -> int:
         raise TraceError(
             "a Value that was computed outside of a jit function is used inside: its gradient "
             "would be lost. Compute it inside, or use its `.data`"
@@ -136,15 +135,15 @@ class Trace:
         self._bring(row, number)
 
     def _bring(self, root: int, number: int) -> None:
-        op, a, b = self.page.columns()
+        op, a, b = self.tape.columns()
         rows: dict[int, list[int]] = {}
         for i in reversed(cone(op, a, b, root)):
             if op[i] == LEAF:
                 rows.setdefault(a[i], []).append(i)
-        for k, places in rows.items():
+        for k, at in rows.items():
             x = self._leaves[k]
             total = self._grad_row(x)
-            for i in places:
+            for i in at:
                 part = self.put(GRADIENT, i, number)
                 total = self.put(BY_NAME["add"].code, total, part) if total else part
             self._grads[id(x)] = total
@@ -162,14 +161,14 @@ class Trace:
 
     # -- leaves -----------------------------------------------------------------------------------
     def data_of(self, x: Any) -> Any:
-        row = self.places.get(id(x)) or self.attach(x)
-        return self._make(self.page, self.put(STOP, row))
+        row = self.rows.get(id(x)) or self.attach(x)
+        return self._make(self.tape, self.put(STOP, row))
 
     def set_data(self, x: Any, number: Any) -> None:
         k = id(x)
         self._data[k] = self.row_of(number)
-        if k in self.places:
-            del self.places[k]
+        if k in self.rows:
+            del self.rows[k]
         else:
             self._leaf(x)
 
@@ -182,12 +181,12 @@ class Trace:
         return 0 if found == self._zero() else found
 
     def _zero(self) -> int:
-        row: int = self.page.number(0.0)
+        row: int = self.tape.number(0.0)
         return row
 
     def grad_of(self, x: Any) -> Any:
         row = self._grad_row(x)
-        return self._make(self.page, row) if row else 0.0
+        return self._make(self.tape, row) if row else 0.0
 
     def set_grad_of(self, x: Any, number: Any) -> None:
         self._leaf(x)
@@ -195,12 +194,12 @@ class Trace:
 
     def row_of(self, x: Any) -> int:
         """The row of a number or of a traced Value."""
-        if getattr(x, "_page", None) is self.page:
+        if getattr(x, "_tape", None) is self.tape:
             row: int = x._row
             return row
         number = number_of(x)
         try:
-            return int(self.page.number(number))
+            return int(self.tape.number(number))
         except TapeClosed:
             return self.put(CONSTANT)
 
@@ -208,24 +207,24 @@ class Trace:
     def argument(self) -> Any:
         """A number that is given with each call."""
         self.numbers.append(self.put(NUMBER))
-        return self._make(self.page, self.numbers[-1])
+        return self._make(self.tape, self.numbers[-1])
 
     def operation(self, code: int, *operands: Any) -> Any:
-        return self._make(self.page, self.put(code, *[self.row_of(x) for x in operands]))
+        return self._make(self.tape, self.put(code, *[self.row_of(x) for x in operands]))
 
     def is_outcome(self, x: Any) -> bool:
         """Whether a Value is the outcome of a comparison."""
-        return self.page.columns()[0][x._row] in COMPARE.values()
+        return self.tape.columns()[0][x._row] in COMPARE.values()
 
     def compare(self, name: str, a: Any, b: Any) -> Any:
         return self.operation(COMPARE[name], a, b)
 
     def columns(self) -> Columns:
         """All rows."""
-        n = self.page.size
-        op, a, b = self.page.columns()
+        n = self.tape.size
+        op, a, b = self.tape.columns()
         numbers = np.zeros(n)
-        given = self.page.given_numbers()
+        given = self.tape.given_numbers()
         numbers[list(given)] = list(given.values())
         kind = f"{n}i"  # a fourth of the time of numpy.array
         return Columns(
@@ -239,34 +238,38 @@ class Trace:
         return self.put(CONSTANT) + 1
 
     def _reached(self, number: int) -> list[int]:
-        op, a, b = self.page.columns()
+        op, a, b = self.tape.columns()
         return cone(op, a, b, self.events[number].root)
 
 
 @contextmanager
 def tracing(
     f: Callable[..., Any],
-    new_page: Callable[[], Any],
+    new_tape: Callable[[], Any],
     make: Callable[[Any, int], Any],
     kind: type[Trace] = Trace,
 ) -> Iterator[Trace]:
     """Record what this thread does with Values while f is called; under the lock."""
-    page = new_page()
-    page.trace = trace = kind(page, make)
+    tape = new_tape()
+    tape.trace = trace = kind(tape, make)
     try:
-        with LOCK:
-            TRACES.append(trace)
-            close_pages()  # no leaf is to be at home on another page
-            choose_in(f)
-        HERE.trace = trace
-        set_current_page(page)
-        trace.begin()
-        yield trace
-    finally:
-        completed(lambda: _end(trace, page))
+        try:
+            with LOCK:
+                TRACES.append(trace)
+                close_tapes()  # no leaf is to be at home on another tape
+                choose_in(f)
+            HERE.trace = trace
+            set_current_tape(tape)
+            trace.begin()
+            yield trace
+        finally:
+            _end(trace, tape)
+    except BaseException:  # it may have come before the end, or in the middle of it
+        _end(trace, tape)
+        raise
 
 
-def _end(trace: Trace, page: Any) -> None:
+def _end(trace: Trace, tape: Any) -> None:
     """A trace is over, or was not even begun. May be done again."""
     HERE.trace = None
     trace.end()
@@ -274,4 +277,4 @@ def _end(trace: Trace, page: Any) -> None:
         TRACES[:] = [other for other in TRACES if other is not trace]
         if not TRACES:
             choose_nowhere()
-        page.close()
+        tape.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.accelerate import check
 from retrograd.scalar.machine.opcodes import COMPARE, CONSTANT, LEAF, OPCODES, START, STOP
 
 
@@ -33,6 +34,8 @@ class Columns:
 
 try:
     from retrograd.accelerate import _schedule
+
+    check(_schedule)
 except ImportError:  # it was not built here
     _schedule = None  # type: ignore[assignment]
 

@@ -1,6 +1,6 @@
 """Regions: kernels that run other kernels, again and again or one lot of two.
 
-An operation that holds graphs becomes one kernel, whose nest of kind "region" says what its blocks
+An operation that holds graphs becomes one kernel, whose `RegionNest` says what its blocks
 of kernels are, and which memory they work in. Graphs inside are planned like any other. Their
 buffers are numbered with those of the plan around them, so one block of slots serves all.
 
@@ -20,7 +20,7 @@ from retrograd.ops.control import Cond, DagScan, Scan, Sized, WhileLoop
 from retrograd.ops.leaf import input_node
 from retrograd.passes import optimize
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.kernel import Kernel
+from retrograd.schedule.kernel import Kernel, rename
 from retrograd.schedule.loop_nest import LoopNest
 from retrograd.schedule.ssa import ScalarBlock
 
@@ -84,7 +84,9 @@ class ControlRegion:
     condition: Buffer | None = None  # what says which branch, or whether there is another step
     count: Buffer | None = None  # the number of steps, or the size that becomes known
     dynamic: list[Buffer] = field(default_factory=list)  # whose size depends on that
-    bands: list[list[Any]] = field(default_factory=list)  # of each block, where threads share them
+    tile_groups: list[list[Any]] = field(
+        default_factory=list
+    )  # of each block, where threads share them
     walk: Walk | None = None
 
     @property
@@ -100,8 +102,8 @@ class ControlRegion:
         found: list[tuple[int, Kernel]] = []
         start = 0
         for number, block in enumerate(self.blocks):
-            if self.bands:
-                found += [(start + b.epoch, k) for b in self.bands[number] for k in b.kernels]
+            if self.tile_groups:
+                found += [(start + b.epoch, k) for b in self.tile_groups[number] for k in b.kernels]
                 start = found[-1][0] + 1 if found else 0
             else:
                 found += [(start + i, k) for i, k in enumerate(block)]
@@ -123,8 +125,33 @@ class ControlRegion:
             self.walk.rename(new)
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
+class RegionNest(LoopNest):
+    """No loops of its own: runs the kernels of a region, which is given `buffers`."""
+
+    kind = "region"
+
+    buffers: list[Buffer]
+    region: ControlRegion
+
+    @property
+    def outer(self) -> int | Dim:
+        return 0
+
+    @property
+    def operands(self) -> list[Buffer]:
+        return self.buffers
+
+    def rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
+        self.region.rename(renamed)
+        for block in self.region.blocks:
+            for kernel in block:
+                rename(kernel, renamed)
+        self.buffers = [renamed.get(b, b) for b in self.buffers]
+
+
 def regions_of(kernel: Kernel) -> list[ControlRegion]:
-    return [nest.info["region"] for nest in kernel.nests if nest.kind == "region"]
+    return [nest.region for nest in kernel.nests if isinstance(nest, RegionNest)]
 
 
 def flat(kernels: Sequence[Kernel]) -> Iterator[Kernel]:
@@ -185,8 +212,7 @@ def region_kernel(
         spare += [region.walk.zero, region.walk.nothing, region.walk.spare, *region.walk.blocks]
     outs = [*results, *(b for b in (*inside, *spare) if b.kind == "temporary")]
     body = ScalarBlock()
-    nest = LoopNest("region", [], body)
-    nest.info = {"buffers": list(given), "given": len(given), "region": region}
+    nest = RegionNest([], body, buffers=list(given), region=region)
     return Kernel([node], [nest], list(dict.fromkeys(outs)))
 
 

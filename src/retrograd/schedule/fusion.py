@@ -37,14 +37,7 @@ from retrograd.passes.constants import is_buffer
 from retrograd.passes.lowering.axis_groups import is_plain_reshape, reshape_root
 from retrograd.passes.lowering.libcall import LibCall
 from retrograd.passes.lowering.strided_views import reads_windows
-
-KERNEL_NODES = 120  # nodes in one kernel
-READERS = 6  # different indices, or kernels, that may read one view
-FAR = 1 << 20  # bytes from which on loading a value takes longer than to compute a cheap one
-AGAIN_NODES = 8  # cheap nodes that are computed again, rather than to store the last of them
-SMALL = 16  # how many times smaller an array is that is loaded at no cost
-CONCAT_PARTS = 4  # a concat of more parts is copied part by part
-
+from retrograd.tuning import TUNING
 
 # Names of ops that run the graphs that they hold.
 LOOPS = frozenset(
@@ -108,15 +101,15 @@ class Fusion:
             return "needed in memory" if use.forced and isinstance(node.prim, Iota) else ""
         if use.forced:
             return "needed in memory"
-        if any(self._counts[home] >= KERNEL_NODES for home in use.homes):
+        if any(self._counts[home] >= TUNING.kernel_nodes for home in use.homes):
             return (
                 "its kernel is full"
                 if not isinstance(node.prim, Reshape) or is_plain_reshape(node)
                 else ""
             )
-        if isinstance(node.prim, Concat) and len(node.inputs) > CONCAT_PARTS:
+        if isinstance(node.prim, Concat) and len(node.inputs) > TUNING.concat_parts:
             return "copied part by part"
-        wide = len(use.homes) > READERS or len(use.indices) > READERS
+        wide = len(use.homes) > TUNING.view_readers or len(use.indices) > TUNING.view_readers
         if isinstance(node.prim, Reshape):
             return "read in many ways" if wide and is_plain_reshape(node) else ""
         if is_view(node):
@@ -140,7 +133,7 @@ class Fusion:
     def _again(self, node: Node, use: UseInfo) -> bool:
         """Whether to load what a large node is cheaply computed from takes as long as to load it,
         so that it need not be written."""
-        few = len(use.indices) <= len(use.homes) <= READERS and not use.repeated
+        few = len(use.indices) <= len(use.homes) <= TUNING.view_readers and not use.repeated
         if not few or not is_far(node) or any(map(reads_many, use.homes)):
             return False
         seen, todo, source = {node}, [node], None
@@ -153,13 +146,13 @@ class Fusion:
             if is_cheap(x):
                 todo += [y for y in dict.fromkeys(x.inputs) if y not in seen]
                 seen.update(x.inputs)
-                if len(seen) > 2 * AGAIN_NODES:
+                if len(seen) > 2 * TUNING.recompute_nodes:
                     return False
             elif source not in (None, x) or not self._is_source(x, node):
                 return False
             else:
                 source = x
-        return sum(is_cheap(x) for x in seen) <= AGAIN_NODES
+        return sum(is_cheap(x) for x in seen) <= TUNING.recompute_nodes
 
     def _is_source(self, x: Node, node: Node) -> bool:
         """Whether a node may be loaded instead of another. Inputs may not: they would be read
@@ -238,13 +231,15 @@ def made_of_nothing(graph: Graph) -> set[Node]:
 def is_far(node: Node) -> bool:
     """Whether a node would not stay in the cache from one kernel that reads it to the next."""
     size = node.type.size
-    return isinstance(size, int) and size * node.dtype.itemsize > FAR
+    return isinstance(size, int) and size * node.dtype.itemsize > TUNING.recompute_bytes
 
 
 def is_small(x: Node, node: Node) -> bool:
     """Whether a node is so much smaller than another that to load it as well costs nothing."""
     size, whole = x.type.size, node.type.size
-    return isinstance(size, int) and isinstance(whole, int) and size * SMALL <= whole
+    return (
+        isinstance(size, int) and isinstance(whole, int) and size * TUNING.free_load_ratio <= whole
+    )
 
 
 def repeats(node: Node) -> bool:

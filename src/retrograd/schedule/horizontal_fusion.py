@@ -9,10 +9,9 @@ from retrograd.ops.shape import Reshape
 from retrograd.passes.lowering.axis_groups import reshape_root
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.index_maps import IndexMapper
-from retrograd.schedule.loop_nest import INDEXING, LoopNest, Store, loops_over, mapping
-from retrograd.schedule.ssa import ScalarBlock, SSAValue
-
-GROUP_VALUES = 400  # values in the body of a group, roughly
+from retrograd.schedule.loop_nest import LoopNest, Store, loops_over, mapping
+from retrograd.schedule.ssa import INDEXING, ScalarBlock, SSAOp, SSAValue
+from retrograd.tuning import TUNING
 
 
 class FusedMap:
@@ -40,7 +39,7 @@ class FusedMap:
         `reads` are the buffers it is computed from, `made` the positions of the kernels that write
         buffers. Most refusals follow from these alone.
         """
-        if node.shape != self.domain or len(self._seen) > GROUP_VALUES:
+        if node.shape != self.domain or len(self._seen) > TUNING.fused_map_values:
             return False
         if self.nodes and reads.isdisjoint(self._touched):
             return False
@@ -54,10 +53,10 @@ class FusedMap:
         while todo:
             v = todo.pop()
             if v in self._seen or v in fresh:
-                shares |= v in self._seen and (v.op == "load" or v.op not in INDEXING)
+                shares |= v in self._seen and (v.op is SSAOp.LOAD or v.op not in INDEXING)
                 continue
             # What another node of the group writes is not in memory yet at every index.
-            if v.op == "load" and v.attr in outs:
+            if v.op is SSAOp.LOAD and v.attr in outs:
                 return False
             fresh.add(v)
             todo.extend(v.args)

@@ -28,7 +28,7 @@ from retrograd.ops.windows import Windows
 from retrograd.passes.constants import leaf_value
 from retrograd.passes.lowering.axis_groups import axis_groups, reshape_root
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
+from retrograd.schedule.ssa import Index, ScalarBlock, SSAOp, SSAValue
 
 Request = tuple[Node, Index, "SSAValue | None"]
 Steps = Generator[Request, SSAValue, SSAValue]
@@ -123,20 +123,20 @@ def constant(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -
 
 @reads(Iota)
 def iota(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
-    return r.body.make("cast", (index[node.attrs["axis"]],), node.dtype)
+    return r.body.make(SSAOp.CAST, (index[node.attrs["axis"]],), node.dtype)
     yield
 
 
 @reads(SizeOf)
 def size_of(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
-    return r.body.make("cast", (r.body.size(node.attrs["size"]),), node.dtype)
+    return r.body.make(SSAOp.CAST, (r.body.size(node.attrs["size"]),), node.dtype)
     yield
 
 
 @reads(Cast)
 def cast(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     x = yield node.inputs[0], index, guard
-    return r.body.make("cast", (x,), node.dtype)
+    return r.body.make(SSAOp.CAST, (x,), node.dtype)
 
 
 @reads(Expand)
@@ -240,7 +240,7 @@ def gather(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> 
     end = axis + position.type.rank - shared
     at = yield position, (*index[:shared], *index[axis:end]), guard
     if at.dtype is not int64:
-        at = r.body.make("cast", (at,), int64)
+        at = r.body.make(SSAOp.CAST, (at,), int64)
     return (yield x, (*index[:axis], at, *index[end:]), guard)
 
 
@@ -271,7 +271,7 @@ def random_bits(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None
 
     count = b.offset(own, shape)
     high = b.make("shift_right", (count, b.const(32, int64)), int64)
-    x0, x1 = (b.make("cast", (c,), uint32) for c in (count, high))
+    x0, x1 = (b.make(SSAOp.CAST, (c,), uint32) for c in (count, high))
     keys = (k0, k1, do("bitwise_xor", do("bitwise_xor", k0, k1), number(PARITY)))
     x0, x1 = do("add", x0, keys[0]), do("add", x1, keys[1])
     for i in range(5):

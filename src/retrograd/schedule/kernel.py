@@ -8,8 +8,8 @@ from typing import Any
 
 from retrograd.ir import Node
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.loop_nest import LoopNest, live
-from retrograd.schedule.ssa import ScalarBlock, SSAValue
+from retrograd.schedule.loop_nest import LoopNest, MatrixOperand, live, own_fields
+from retrograd.schedule.ssa import ScalarBlock, SSAOp, SSAValue
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class Kernel:
             nest.live = None
             nest.live = live(nest)
             for v in nest.live:
-                if v.op == "load":
+                if v.op is SSAOp.LOAD:
                     found[v.attr] = None
             for buffer in nest.operands:
                 found[buffer] = None
@@ -49,6 +49,8 @@ def _copied(nest: LoopNest, outs: Collection[Buffer]) -> LoopNest:
         body.values.append(new[v])
 
     def fresh(item: Any) -> Any:
+        if isinstance(item, MatrixOperand):
+            return MatrixOperand(*map(fresh, item))
         if isinstance(item, tuple | list):
             return type(item)(fresh(x) for x in item)
         return new[item] if isinstance(item, SSAValue) else item
@@ -62,7 +64,7 @@ def _copied(nest: LoopNest, outs: Collection[Buffer]) -> LoopNest:
             for s in nest.stores
             if s.buffer in outs
         ],
-        info={name: fresh(item) for name, item in nest.info.items()},
+        **{name: fresh(getattr(nest, name)) for name in own_fields(nest)},
     )
 
 
@@ -74,14 +76,7 @@ def rename(kernel: Kernel, renamed: Mapping[Buffer, Buffer]) -> None:
     kernel.reads = list(dict.fromkeys(renamed.get(b, b) for b in kernel.reads))
     for nest in kernel.nests:
         for v in nest.body.values:
-            if v.op == "load":
+            if v.op is SSAOp.LOAD:
                 v.attr = renamed.get(v.attr, v.attr)
         nest.stores = [replace(s, buffer=renamed.get(s.buffer, s.buffer)) for s in nest.stores]
-        if "region" in nest.info:
-            region = nest.info["region"]
-            region.rename(renamed)
-            for block in region.blocks:
-                for inner in block:
-                    rename(inner, renamed)
-        if "buffers" in nest.info:
-            nest.info["buffers"] = [renamed.get(b, b) for b in nest.info["buffers"]]
+        nest.rename(renamed)

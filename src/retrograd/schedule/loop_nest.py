@@ -4,57 +4,48 @@ The loops of a nest are numbered from the outermost. One of them, `vec`, has ite
 run side by side, in vectors. Two kinds of reduction exist, and their order of summation is part of
 the meaning, whatever the emitter, the sizes, or what else is fused:
 
-- "row": the reduced loops end with `vec`. Element `r` of it goes to partial result `r mod LANES`.
-  The partial results are combined as a tree: `l` with `l + LANES/2`, and so on by halves.
-- "column": `vec` is the last kept loop.
+- `RowReduction`: the reduced loops end with `vec`. Element `r` of it goes to partial result
+  `r mod LANES`. The partial results are combined as a tree: `l` with `l + LANES/2`, and so on by
+  halves.
+- `ColumnReduction`: `vec` is the last kept loop.
 
 Sums of floats are chains, which `ops/numerics/summation.py` cuts into blocks: each reduced loop is
 one, whose terms are the totals of the loops inside; those of a row are vectors of `LANES` elements,
 one for each partial result. Other reductions take elements one after the other, outer loops first.
 
-A scan "along" a row takes blocks of `LANES` elements, from the end if it is reversed. Within a
+`RowScan` takes blocks of `LANES` elements, from the end if it is reversed. Within a
 block each lane is combined with the lane 1 before it, then 2, 4 and 8, then all with the result of
 the blocks before. Sums of floats keep that result in twice the precision: of the totals of blocks
 of float32 in float64, of float64 with what is rounded off in each addition
-(`ops/numerics/compensated_sum.py`). A "scan" of sums, and a recurrence, keeps what it has so far of
-all elements like this.
+(`ops/numerics/compensated_sum.py`). A `ScanNest` of sums, and a recurrence, keeps what it has so
+far of all elements like this.
 
 A scatter takes updates in order. Sums of floats take each place's updates in blocks of `BLOCK`: the
 first follow what is there, and when a block is full it is added to a total in twice the precision,
 and the next one begins with -0.0. The total and the last block are added in the end.
 
-Products of a contraction (`op` "dot") are added with one rounding, where the machine can. Down a
-column, and in a matrix product ("gemm"), they are one chain, over all axes in their order.
+Products of a contraction (`is_contraction`) are added with one rounding, where the machine can.
+Down a column, and in a matrix product (`GemmNest`), they are one chain, over all axes in their
+order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar, NamedTuple
 
 from retrograd.ir import Dim, DType, Shape, product
+from retrograd.ops.reduce import ReduceSum
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
+from retrograd.schedule.ssa import Index, ScalarBlock, SSAOp, SSAValue
+from retrograd.tuning import TUNING
 
+Spread = tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]  # (size, step) of each axis
 LANES = 16  # partial results of a row reduction
-# Elements of a place from which on threads share the places of a scatter; measured: each looks at
-# all positions, and cannot guess which are its own. Fewer where the result is far from a core.
-PLACE, PLACE_FAR = 32, 16
-FAR_RESULT = 1 << 21  # bytes
-# Bytes that a thread needs for copies of parts of the matrices that it multiplies, and, where sums
-# may have more products than are a group, for totals of groups.
-COPIES_BYTES, TOTALS_BYTES = 1 << 19, 1 << 18
 
-# Instructions that are no arithmetic of the user's.
-INDEXING = frozenset(
-    ["loop", "size", "iadd", "isub", "imul", "idiv", "imod", "ilt", "ige", "isel", "const", "load"]
-)
-
-SCATTERING = frozenset(("scatter", "sums"))
-# Kinds whose outermost loop, if it is not reduced, has iterations that may run in any order.
-INDEPENDENT = frozenset(
-    ["map", "row", "column", "arg", "scan", "along", "settle", "sort", "argsort", "search", "gemm"]
-)
+CONTRACTION = "dot"  # the `op` of a reduction that adds products
+SUMS = frozenset((CONTRACTION, ReduceSum.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,32 +57,17 @@ class Store:
     value: SSAValue
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class LoopNest:
     """Loops around a body: first `kept` ones for the results, then those reduced.
 
-    | kind | loops | what happens |
-    |---|---|---|
-    | map | the domain | the stores |
-    | row, column | kept, reduced | `stores[0]` takes the reduced value |
-    | arg | kept, reduced | the same, with the position of the extremum |
-    | scan | kept, scanned | `stores[0]` takes the running value |
-    | along | kept, scanned | the same along a row, in vectors |
-    | scatter | the updates | `stores[0]` meets what is there |
-    | sums | the updates | the same, for sums in blocks |
-    | settle | the places | `stores[0]` takes what there is and the totals of blocks |
-    | sort | rows | a row is sorted in place |
-    | argsort | rows | the positions of a row's elements in order |
-    | search | the values | the place of a value in a sorted row |
-    | check | the indices | `stores[0]` takes the position, or the run ends |
-    | gemm | the batch | a matrix product |
-    | call | the batch | a call of a routine, see `passes/lowering/libcall.py` |
-
-    `vec` is -1 where the order of the iterations matters. Iterations of the loop `tile` may share
-    what does not depend on it. `info` holds what only one kind needs.
+    There is a class for each kind, with the fields that only this kind needs. `vec` is -1 where the
+    order of the iterations matters. Iterations of the loop `tile` may share what does not depend on
+    it. `op` is what a reduction, scan or scatter combines elements with.
     """
 
-    kind: str
+    kind: ClassVar[str]  # in reports
+
     loops: list[int | Dim]
     body: ScalarBlock
     stores: list[Store] = field(default_factory=list)
@@ -100,46 +76,306 @@ class LoopNest:
     kept: int = 0
     vec: int = -1
     tile: int = -1
-    info: dict[str, Any] = field(default_factory=dict)
     live: list[SSAValue] | None = None  # once the nest belongs to a kernel, and changes no more
 
     @property
     def outer(self) -> int | Dim:
         """The length of the outermost loop, where its iterations may run in any order, or 0."""
-        if self.kind == "gemm" and not self.loops:
-            size: int | Dim = self.info["m"].attr
-            return size
-        if self.kind == "call":
-            return self.loops[0] if self.loops else 0
-        if self.kind in SCATTERING:
-            return self._independent_of_scatter()
-        independent = self.kind in INDEPENDENT
-        return self.loops[0] if independent and (self.kept or self.kind == "gemm") else 0
-
-    def _independent_of_scatter(self) -> int | Dim:
-        if "places" not in self.info:
-            return self.loops[0]
-        each, places = self.info["each"], self.info["places"]
-        size = self.stores[0].buffer.bytes
-        near = isinstance(size, int) and size < FAR_RESULT
-        return 0 if isinstance(each, int) and each < (PLACE if near else PLACE_FAR) else places
+        return self.loops[0] if self.kept else 0
 
     @property
     def operands(self) -> list[Buffer]:
-        """The buffers that a product or a routine reads."""
-        buffers: list[Buffer] = self.info.get("buffers", [])
-        return buffers[: self.info.get("given", 2)]
+        """The buffers that are read otherwise than by loads: by a product or a routine."""
+        return []
+
+    def rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
+        """Replace buffers among what only this kind of nest has."""
+
+    @property
+    def is_contraction(self) -> bool:
+        """Whether products are added up."""
+        return self.op == CONTRACTION
+
+    @property
+    def is_column_contraction(self) -> bool:
+        """Whether products are added up in one chain."""
+        return self.is_contraction and isinstance(self, ColumnReduction)
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether terms, or products, are added up."""
+        return self.op in SUMS
+
+
+@dataclass(slots=True, eq=False)
+class MapNest(LoopNest):
+    """The stores, at each point of a domain."""
+
+    kind = "map"
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ReductionNest(LoopNest):
+    """Kept and reduced loops; `stores[0]` takes the reduced value of `count` elements."""
+
+    count: SSAValue
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class RowReduction(ReductionNest):
+    """The reduced loops end with `vec`."""
+
+    kind = "row"
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ColumnReduction(ReductionNest):
+    """`vec` is the last kept loop."""
+
+    kind = "column"
+
+
+@dataclass(slots=True, eq=False)
+class ArgReduction(LoopNest):
+    """Kept and reduced loops; `stores[0]` takes the position of the extremum."""
+
+    kind = "arg"
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ScanNest(LoopNest):
+    """Kept loops and the scanned one; `stores[0]` takes the running value. A recurrence has a
+    `factor`, a scan of positions of extrema the `position`."""
+
+    kind = "scan"
+
+    reverse: bool
+    factor: SSAValue | None = None
+    position: SSAValue | None = None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class RowScan(ScanNest):
+    """The same along a row, in vectors."""
+
+    kind = "along"
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ScatterNest(LoopNest):
+    """Loops over updates, in order; `stores[0]` meets what is there.
+
+    An iteration of the outermost loop has `slice_size` elements of the result to itself. Where it
+    has not, threads share the `destinations`, of which the update goes to number `index`, and this
+    many elements belong to each."""
+
+    kind = "scatter"
+
+    slice_size: int | Dim
+    index: SSAValue | None = None
+    destinations: int | Dim | None = None
+
+    @property
+    def outer(self) -> int | Dim:
+        if self.destinations is None:
+            return self.loops[0]
+        size = self.stores[0].buffer.bytes
+        near = isinstance(size, int) and size < TUNING.far_scatter_bytes
+        least = TUNING.scatter_slice_elements if near else TUNING.far_scatter_slice_elements
+        few = isinstance(self.slice_size, int) and self.slice_size < least
+        return 0 if few else self.destinations
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class BlockedScatter(ScatterNest):
+    """The same for sums in blocks. `counter` is the position in the first buffer of `work`, which
+    counts the updates of a destination; the others hold totals of blocks. Each comes with how many
+    of its elements belong to an iteration, as `slice_size`."""
+
+    kind = "sums"
+
+    counter: SSAValue
+    work: list[tuple[Buffer, int | Dim]]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ScatterTotals(LoopNest):
+    """Loops over destinations, behind a scatter in blocks: `stores[0]` takes what there is and the
+    `totals` of blocks, unless `count` says that there are none."""
+
+    kind = "settle"
+
+    count: SSAValue
+    totals: tuple[SSAValue, ...]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class SortNest(LoopNest):
+    """A loop over rows of `n` elements, each sorted in place."""
+
+    kind = "sort"
+
+    n: SSAValue
+    descending: bool
+    work: list[Buffer]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ArgSortNest(SortNest):
+    """A loop over rows of `source`: the positions of the first `count` elements in order."""
+
+    kind = "argsort"
+
+    count: SSAValue
+    source: Buffer
+
+    @property
+    def operands(self) -> list[Buffer]:
+        return [self.source]
+
+    def rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
+        self.source = renamed.get(self.source, self.source)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class SearchNest(LoopNest):
+    """Loops over values: the position of each in a sorted row, the `n` elements of `source` from
+    `start` on."""
+
+    kind = "search"
+
+    n: SSAValue
+    source: Buffer
+    start: SSAValue
+    right: bool
+
+    @property
+    def operands(self) -> list[Buffer]:
+        return [self.source]
+
+    def rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
+        self.source = renamed.get(self.source, self.source)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class CheckNest(LoopNest):
+    """Loops over indices: `stores[0]` takes the position among `size`, or the run ends."""
+
+    kind = "check"
+
+    size: SSAValue
+
+    @property
+    def outer(self) -> int | Dim:
+        return 0
+
+
+class MatrixOperand(NamedTuple):
+    """A matrix that a product reads: from `offset` on, with `leading` elements from row to row; or
+    from column to column, where it is `transposed`."""
+
+    offset: SSAValue
+    transposed: bool
+    leading: SSAValue
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class GemmNest(LoopNest):
+    """Loops over the batch, and the product of an m x k and a k x n matrix. `y` is where the result
+    starts; `buffers` are the matrices and the result. `spread` are sizes and strides of the rows
+    and columns of a left matrix whose elements are not evenly spaced.
+
+    The plan adds `work`, in which matrices are packed, the byte of it where `totals` of groups of
+    products are kept, and what is to be fetched meanwhile: of each buffer the bytes of a row of the
+    tile group, and how many bytes at most."""
+
+    kind = "gemm"
+
+    m: SSAValue
+    n: SSAValue
+    k: SSAValue
+    a: MatrixOperand
+    b: MatrixOperand
+    y: SSAValue
+    buffers: list[Buffer]
+    spread: Spread | None = None
+    work: Buffer | None = None
+    totals: int | None = None
+    prefetch: list[tuple[Buffer, int, int]] = field(default_factory=list)
+
+    @property
+    def mnk(self) -> tuple[int | Dim, int | Dim, int | Dim]:
+        """The sizes as numbers or dims."""
+        return self.m.attr, self.n.attr, self.k.attr
+
+    @property
+    def output(self) -> Buffer:
+        return self.buffers[2]
+
+    @property
+    def outer(self) -> int | Dim:
+        return self.loops[0] if self.loops else self.mnk[0]
+
+    @property
+    def operands(self) -> list[Buffer]:
+        return self.buffers[:2]
+
+    def rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
+        self.buffers = [renamed.get(b, b) for b in self.buffers]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class CallNest(LoopNest):
+    """A loop over items, and the call of a routine for each (`passes/lowering/libcall.py`).
+
+    `buffers` are the `given` operands, the result, a space of `work` elements if there is one, and
+    what the calls return if they `can_fail`. `starts` is where the share of an `item` begins in the
+    operands and the result; `cost` counts multiply-adds."""
+
+    kind = "call"
+
+    routine: str
+    buffers: list[Buffer]
+    given: int
+    starts: tuple[SSAValue, ...]
+    sizes: tuple[SSAValue, ...]
+    work: SSAValue
+    item: SSAValue
+    cost: int | Dim
+    can_fail: bool
+
+    @property
+    def outer(self) -> int | Dim:
+        return self.loops[0] if self.loops else 0
+
+    @property
+    def operands(self) -> list[Buffer]:
+        return self.buffers[: self.given]
+
+    def rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
+        self.buffers = [renamed.get(b, b) for b in self.buffers]
+
+
+def own_fields(nest: LoopNest) -> list[str]:
+    """The names of the fields that not every nest has."""
+    return list(nest.__dataclass_fields__)[len(LoopNest.__dataclass_fields__) :]
 
 
 def roots(nest: LoopNest) -> list[SSAValue]:
     """The values that a nest is there for."""
     found = [v for s in nest.stores for v in (s.offset, s.value)]
-    for item in nest.info.values():
+    for name in own_fields(nest):
+        item = getattr(nest, name)
         if isinstance(item, SSAValue):
             found.append(item)
         elif isinstance(item, tuple):
             found.extend(v for v in item if isinstance(v, SSAValue))
     return found
+
+
+def shared_destinations(nest: LoopNest) -> int | Dim | None:
+    """The number of places in the result that threads share in a scatter; None otherwise."""
+    return nest.destinations if isinstance(nest, ScatterNest) else None
 
 
 def live(nest: LoopNest) -> list[SSAValue]:
@@ -169,9 +405,9 @@ def loops_over(body: ScalarBlock, domain: Shape) -> tuple[list[int | Dim], Index
     return loops, tuple(index)
 
 
-def mapping(loops: list[int | Dim], body: ScalarBlock, stores: list[Store]) -> LoopNest:
-    """A nest of kind "map", in as few loops as possible."""
-    nest = LoopNest("map", loops, body, stores, kept=len(loops))
+def mapping(loops: list[int | Dim], body: ScalarBlock, stores: list[Store]) -> MapNest:
+    """A nest of stores alone, in as few loops as possible."""
+    nest = MapNest(loops, body, stores, kept=len(loops))
     _collapse(nest)
     nest.kept, nest.vec = len(nest.loops), len(nest.loops) - 1
     return nest
@@ -191,13 +427,13 @@ def _collapse(nest: LoopNest) -> None:
         v = todo.pop()
         if v in seen or v.depth == 0:
             continue
-        if v.op == "loop":
+        if v.op is SSAOp.LOOP:
             return
         seen.add(v)
         todo.extend(v.args)
-    if shared.op == "loop" or shared.depth < len(nest.loops):
+    if shared.op is SSAOp.LOOP or shared.depth < len(nest.loops):
         return
-    shared.op, shared.args, shared.attr, shared.depth = "loop", (), 0, 1
+    shared.op, shared.args, shared.attr, shared.depth = SSAOp.LOOP, (), 0, 1
     for v in seen:
         v.depth = min(v.depth, 1)
     nest.loops = [product(nest.loops)]

@@ -20,11 +20,23 @@ from retrograd.passes.lowering.libcall import LibCall
 from retrograd.passes.lowering.strided_views import Operand, as_product, wants_routine
 from retrograd.schedule import lower_scan, lower_sort
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.fusion import CONCAT_PARTS
 from retrograd.schedule.index_maps import IndexMapper, reads, store
-from retrograd.schedule.loop_nest import LoopNest, Store, loops_over
+from retrograd.schedule.loop_nest import (
+    CONTRACTION,
+    ArgReduction,
+    BlockedScatter,
+    CheckNest,
+    GemmNest,
+    LoopNest,
+    MatrixOperand,
+    ScatterNest,
+    ScatterTotals,
+    Store,
+    loops_over,
+)
 from retrograd.schedule.nest_builder import NestBuilder
-from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
+from retrograd.schedule.ssa import Index, ScalarBlock, SSAOp, SSAValue
+from retrograd.tuning import TUNING
 
 
 class NodeLowering(NestBuilder):
@@ -38,13 +50,14 @@ class NodeLowering(NestBuilder):
         if isinstance(node.prim, Reduction):
             (x,) = node.inputs
             return [self.reduction(x.shape, node.attrs["axes"], lambda r, i: r.read(x, i))]
-        if isinstance(node.prim, Concat) and len(node.inputs) > CONCAT_PARTS:
+        if isinstance(node.prim, Concat) and len(node.inputs) > TUNING.concat_parts:
             return self.parts()
         return [self.map(node.shape, lambda r, i: r.compute(node, i))]
 
     def parts(self) -> list[LoopNest]:
         """A concat copied part by part."""
-        axis, found = self.node.attrs["axis"], []
+        axis = self.node.attrs["axis"]
+        found: list[LoopNest] = []
         start: int | Dim = 0
         for x in self.node.inputs:
 
@@ -64,8 +77,10 @@ class NodeLowering(NestBuilder):
         nest = self.map(x.shape, lambda r, i: r.read(x, i))
         prim = self.node.prim
         assert isinstance(prim, CheckIndex)
-        nest.kind, nest.info = "check", {"size": nest.body.size(prim.size)}
-        return [nest]
+        size = nest.body.size(prim.size)
+        return [
+            CheckNest(nest.loops, nest.body, nest.stores, kept=nest.kept, vec=nest.vec, size=size)
+        ]
 
     def extremum(self) -> list[LoopNest]:
         (x,), axis = self.node.inputs, self.node.attrs["axis"]
@@ -76,7 +91,7 @@ class NodeLowering(NestBuilder):
         offset = body.offset(tuple(counters[i] for i in kept), self.node.shape)
         element = IndexMapper(body, self.stored).read(x, index)
         loops = [x.shape[i] for i in (*kept, axis)]
-        nest = LoopNest("arg", loops, body, [Store(self.out, offset, element)], op=self.node.op)
+        nest = ArgReduction(loops, body, [Store(self.out, offset, element)], op=self.node.op)
         nest.kept = len(kept)
         nest.vec = len(kept) - 1 if axis != x.type.rank - 1 else -1
         return [nest]
@@ -90,7 +105,7 @@ class NodeLowering(NestBuilder):
         if sums and is_wide(x, axis) and not _at_most(1, updates.shape[axis:end]):
             total = self.scratch(x.type.with_dtype(float64))
             start = self.map(
-                x.shape, lambda r, i: r.body.make("cast", (r.read(x, i),), float64), into=total
+                x.shape, lambda r, i: r.body.make(SSAOp.CAST, (r.read(x, i),), float64), into=total
             )
             nest, *_ = self._scattering(total)
             return [start, nest, self.map(x.shape, lambda r, i: _rounded(r, total, x, i))]
@@ -101,7 +116,7 @@ class NodeLowering(NestBuilder):
             return [start, *self._in_blocks(nest, place, own, many)]
         return [start, nest]
 
-    def _scattering(self, into: Buffer) -> tuple[LoopNest, Index, int | Dim]:
+    def _scattering(self, into: Buffer) -> tuple[ScatterNest, Index, int | Dim]:
         """Updates that meet what is in a buffer, the place that each belongs to, and how many
         places there are in an iteration that is independent of others."""
         x, position, updates = self.node.inputs
@@ -112,25 +127,31 @@ class NodeLowering(NestBuilder):
         reader = IndexMapper(body, self.stored)
         at = reader.read(position, (*index[:shared], *index[axis:end]))
         if at.dtype is not int64:
-            at = body.make("cast", (at,), int64)
+            at = body.make(SSAOp.CAST, (at,), int64)
         offset = body.offset((*index[:axis], at, *index[end:]), x.shape)
         update = reader.read(updates, index)
         if into.type.dtype is not update.dtype:
-            update = body.make("cast", (update,), into.type.dtype)
+            update = body.make(SSAOp.CAST, (update,), into.type.dtype)
         # Positions along the last axis differ, unless it is the one that is scattered.
         side_by_side = bool(index) and axis != x.type.rank - 1 and updates.shape[-1] != 1
-        nest = LoopNest("scatter", loops, body, [Store(into, offset, update)])
-        nest.vec = len(loops) - 1 if side_by_side else -1
-        nest.op = self.node.op
         # What stands before the axis is independent; where nothing does, threads share the places
         # that are written, and each goes through all positions.
         apart = next((i for i in range(axis) if updates.shape[i] != 1), axis)
-        nest.info["each"] = product(x.shape[apart + 1 :])
+        nest = ScatterNest(
+            loops,
+            body,
+            [Store(into, offset, update)],
+            op=self.node.op,
+            vec=len(loops) - 1 if side_by_side else -1,
+            slice_size=product(x.shape[apart + 1 :]),
+        )
         if apart == axis:
-            nest.info["at"], nest.info["places"] = at, x.shape[axis]
+            nest.index, nest.destinations = at, x.shape[axis]
         return nest, (*index[:axis], at), product(x.shape[apart + 1 : axis + 1])
 
-    def _in_blocks(self, nest: LoopNest, place: Index, own: int, many: int | Dim) -> list[LoopNest]:
+    def _in_blocks(
+        self, nest: ScatterNest, place: Index, own: int, many: int | Dim
+    ) -> list[LoopNest]:
         """A scatter that adds the updates of a place in blocks: before it, a nest that sets to 0
         how many of a block a place has had, and behind it, one that adds the totals of blocks to
         what is there. `own` loops say which place it is, of `many` in an iteration of the
@@ -141,10 +162,20 @@ class NodeLowering(NestBuilder):
         wide = TensorType(float64, x.shape)
         totals = [self.scratch(wide) for _ in range(2 if x.dtype is float64 else 1)]
         zero = self.map(shape, lambda r, i: r.body.const(0, uint8), into=counts)
-        nest.kind, nest.kept = "sums", own
-        nest.info["place"] = nest.body.offset(place, shape)
-        nest.info["work"] = [(counts, many), *((b, nest.info["each"]) for b in totals)]
-        return [zero, nest, self._settling(counts, totals, axis)]
+        blocked = BlockedScatter(
+            nest.loops,
+            nest.body,
+            nest.stores,
+            op=nest.op,
+            kept=own,
+            vec=nest.vec,
+            slice_size=nest.slice_size,
+            index=nest.index,
+            destinations=nest.destinations,
+            counter=nest.body.offset(place, shape),
+            work=[(counts, many), *((b, nest.slice_size) for b in totals)],
+        )
+        return [zero, blocked, self._settling(counts, totals, axis)]
 
     def _settling(self, counts: Buffer, totals: Sequence[Buffer], axis: int) -> LoopNest:
         """The totals of blocks added to what is there, where there are any."""
@@ -155,15 +186,16 @@ class NodeLowering(NestBuilder):
             loops.append(1)  # so that totals are read within a loop of their own
         at = body.offset(index, x.shape)
         there = body.load(self.out, at, x.dtype)
-        nest = LoopNest("settle", loops, body, [Store(self.out, at, there)], kept=kept)
-        nest.vec = len(loops) - 1 if loops[-1] != 1 else -1
-        place = body.offset(index[: axis + 1], counts.type.shape)
-        nest.info["count"] = body.load(counts, place, uint8)
-        last = len(loops)
-        nest.info["totals"] = tuple(
-            body.make("load", (at,), float64, buffer, last) for buffer in totals
+        place, last = body.offset(index[: axis + 1], counts.type.shape), len(loops)
+        return ScatterTotals(
+            loops,
+            body,
+            [Store(self.out, at, there)],
+            kept=kept,
+            vec=last - 1 if loops[-1] != 1 else -1,
+            count=body.load(counts, place, uint8),
+            totals=tuple(body.make(SSAOp.LOAD, (at,), float64, buffer, last) for buffer in totals),
         )
-        return nest
 
     def contraction(self) -> list[LoopNest]:
         node = self.node
@@ -172,28 +204,29 @@ class NodeLowering(NestBuilder):
         if matrices is not None:
             body = ScalarBlock()
             loops, index = loops_over(body, matrices.batch)
-            nest = LoopNest("gemm", loops, body)
-            nest.info = {s: body.size(getattr(matrices, s)) for s in "mnk"}
-            for name in "ab":
-                nest.info[name] = self._operand(body, index, getattr(matrices, name))
-            if matrices.a.spread:
-                nest.info["spread"] = matrices.a.spread
-            rows = (*index, body.size(0))
+            m, n, k = (body.size(d) for d in (matrices.m, matrices.n, matrices.k))
             inner = product((matrices.m, matrices.n))
-            nest.info["y"] = body.offset(rows, (*matrices.batch, inner))
-            nest.info["buffers"] = [
-                self.stored[matrices.a.view.root], self.stored[matrices.b.view.root], self.out,
-            ]  # fmt: skip
+            roots = (matrices.a.view.root, matrices.b.view.root)
+            nest = GemmNest(
+                loops,
+                body,
+                m=m,
+                n=n,
+                k=k,
+                a=self._operand(body, index, matrices.a),
+                b=self._operand(body, index, matrices.b),
+                y=body.offset((*index, body.size(0)), (*matrices.batch, inner)),
+                buffers=[*(self.stored[x] for x in roots), self.out],
+                spread=matrices.a.spread,
+            )
             return [nest]
         return [self._loops()]
 
-    def _operand(
-        self, body: ScalarBlock, index: Index, x: Operand
-    ) -> tuple[SSAValue, bool, SSAValue]:
+    def _operand(self, body: ScalarBlock, index: Index, x: Operand) -> MatrixOperand:
         offset = body.size(x.view.offset)
         for i, stride in zip(index, x.batch, strict=True):
             offset = body.add(offset, body.mul(i, body.size(stride)))
-        return offset, x.transposed, body.size(x.leading)
+        return MatrixOperand(offset, x.transposed, body.size(x.leading))
 
     def _loops(self) -> LoopNest:
         """A contraction as a reduction of products."""
@@ -227,10 +260,10 @@ class NodeLowering(NestBuilder):
             y = r.read(b, tuple(own_b[b_axes.index(i)] for i in range(b.type.rank)))
             wide = accumulator_of(a.dtype)
             if wide is not a.dtype:
-                x, y = (r.body.make("cast", (v,), wide) for v in (x, y))
-            return r.body.make("product", (x, y), wide)
+                x, y = (r.body.make(SSAOp.CAST, (v,), wide) for v in (x, y))
+            return r.body.make(SSAOp.PRODUCT, (x, y), wide)
 
-        return self.reduction(domain, axes, value, "dot")
+        return self.reduction(domain, axes, value, CONTRACTION)
 
 
 SPECIAL: dict[str, Callable[[NodeLowering], list[LoopNest]]] = {}
@@ -256,11 +289,11 @@ def _at_most(count: int, updates: Shape) -> bool:
 def _rounded(r: IndexMapper, total: Buffer, x: Node, index: Index) -> SSAValue:
     """An element of a total in float64, in the dtype of x."""
     element = r.body.load(total, r.body.offset(index, x.shape), float64)
-    return r.body.make("cast", (element,), x.dtype)
+    return r.body.make(SSAOp.CAST, (element,), x.dtype)
 
 
 def is_map(node: Node) -> bool:
-    """Whether a stored node is computed by a single nest of kind "map"."""
-    parts = isinstance(node.prim, Concat) and len(node.inputs) > CONCAT_PARTS
+    """Whether a stored node is computed by a single `MapNest`."""
+    parts = isinstance(node.prim, Concat) and len(node.inputs) > TUNING.concat_parts
     whole = node.op in SPECIAL or isinstance(node.prim, Reduction | LibCall)
     return not (whole or parts)

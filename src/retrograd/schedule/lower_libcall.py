@@ -8,8 +8,8 @@ from retrograd.ir import Node, Shape, TensorType, float64, int64, product
 from retrograd.passes.lowering.libcall import CheckCall, LibCall, SideOutput, Size
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import LoopNest, Store, loops_over, mapping
-from retrograd.schedule.ssa import ScalarBlock, SSAValue
+from retrograd.schedule.loop_nest import CallNest, CheckNest, LoopNest, Store, loops_over, mapping
+from retrograd.schedule.ssa import ScalarBlock, SSAOp, SSAValue
 
 
 def call_kernels(node: Node, stored: Mapping[Node, Buffer], new: Callable[[Node], Buffer],
@@ -29,23 +29,24 @@ def call_kernels(node: Node, stored: Mapping[Node, Buffer], new: Callable[[Node]
     out, extra = stored[node], [new(a) for a in asides]
     body = ScalarBlock()
     loops: list[Size] = [] if items == 1 else [items]
-    nest = LoopNest("call", loops, body)
 
     def place(shape: Shape) -> SSAValue:
         each = product(shape[prim.batch_rank :])
         return body.mul(body.loop(0), body.size(each)) if loops else body.size(0)
 
-    nest.info = {
-        "routine": prim.routine,
-        "buffers": [*(stored[x] for x in operands), out, *extra],
-        "given": len(operands),
-        "starts": (*(place(x.shape) for x in operands), place(node.shape)),
-        "sizes": tuple(body.size(s) for s in prim.sizes),
-        "work": body.size(prim.work),
-        "item": body.loop(0) if loops else body.size(0),
-        "cost": prim.cost,
-        "can_fail": prim.can_fail,
-    }
+    nest = CallNest(
+        loops,
+        body,
+        routine=prim.routine,
+        buffers=[*(stored[x] for x in operands), out, *extra],
+        given=len(operands),
+        starts=(*(place(x.shape) for x in operands), place(node.shape)),
+        sizes=tuple(body.size(s) for s in prim.sizes),
+        work=body.size(prim.work),
+        item=body.loop(0) if loops else body.size(0),
+        cost=prim.cost,
+        can_fail=prim.can_fail,
+    )
     first = [fill(node.inputs[0])] if prim.initialises_output else []
     kernels = [Kernel([node], [*first, nest], [out, *extra])]
     if prim.can_fail:
@@ -57,7 +58,7 @@ def _check(check: CheckCall, codes: Node, buffer: Buffer) -> Kernel:
     body = ScalarBlock()
     loops, index = loops_over(body, codes.shape)
     place = body.offset(index, codes.shape)
-    code = body.make("load", (place,), int64, buffer)
+    code = body.make(SSAOp.LOAD, (place,), int64, buffer)
     nest = mapping(loops, body, [Store(buffer, place, code)])
-    nest.kind, nest.vec, nest.info = "check", -1, {"size": body.size(1)}
-    return Kernel([check(codes)], [nest], [buffer])
+    check_nest = CheckNest(nest.loops, body, nest.stores, kept=nest.kept, size=body.size(1))
+    return Kernel([check(codes)], [check_nest], [buffer])

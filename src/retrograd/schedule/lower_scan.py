@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import accumulator_of
-from retrograd.ops.scan import CumArgMax, CumArgMin, LinearScan
+from retrograd.ops.scan import AxisScan, CumArgMax, CumArgMin, LinearScan
 from retrograd.schedule.index_maps import IndexMapper
-from retrograd.schedule.loop_nest import LoopNest, Store
+from retrograd.schedule.loop_nest import LoopNest, RowScan, ScanNest, Store
 from retrograd.schedule.nest_builder import NestBuilder
 from retrograd.schedule.ssa import ScalarBlock
-
-# What is accumulated, by the reduction of the same name.
-COMBINED = {
-    "cumsum": "reduce_sum",
-    "cumprod": "reduce_prod",
-    "cummax": "reduce_max",
-    "cummin": "reduce_min",
-}
 
 
 def scan(lowering: NestBuilder) -> list[LoopNest]:
@@ -28,7 +20,9 @@ def scan(lowering: NestBuilder) -> list[LoopNest]:
     x, axis, reverse = node.inputs[-1], node.attrs["axis"], node.attrs["reverse"]
     others = [i for i, d in enumerate(x.shape) if d != 1 and i != axis]
     inner = not others or others[-1] < axis
-    along = inner and node.op in COMBINED
+    assert isinstance(node.prim, AxisScan)
+    places = isinstance(node.prim, CumArgMax | CumArgMin)
+    along = inner and node.prim.combine is not None and not places
     body = ScalarBlock()
     counters = {i: body.loop(k) for k, i in enumerate((*others, axis))}
     if reverse and not along:
@@ -37,13 +31,18 @@ def scan(lowering: NestBuilder) -> list[LoopNest]:
     reader = IndexMapper(body, lowering.stored)
     store = Store(lowering.out, body.offset(index, x.shape), reader.read(x, index))
     loops: list[int | Dim] = [x.shape[i] for i in (*others, axis)]
-    nest = LoopNest("along" if along else "scan", loops, body, [store], kept=len(others))
-    nest.op = COMBINED.get(node.op, node.op)
-    nest.vec = len(loops) - 1 if along else -1 if inner else len(others) - 1
-    nest.accumulator = accumulator_of(x.dtype)
-    nest.info = {"reverse": reverse}
+    nest = (RowScan if along else ScanNest)(
+        loops,
+        body,
+        [store],
+        op=node.op,
+        accumulator=accumulator_of(x.dtype),
+        kept=len(others),
+        vec=len(loops) - 1 if along else -1 if inner else len(others) - 1,
+        reverse=reverse,
+    )
     if isinstance(node.prim, LinearScan):
-        nest.info["factor"] = reader.read(node.inputs[0], index)
-    if isinstance(node.prim, CumArgMax | CumArgMin):
-        nest.info["place"] = counters[axis]
+        nest.factor = reader.read(node.inputs[0], index)
+    if places:
+        nest.position = counters[axis]
     return [nest]

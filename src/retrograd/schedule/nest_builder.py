@@ -8,7 +8,15 @@ from retrograd.ir import Node, Shape, TensorType, product
 from retrograd.ops.numerics.summation import accumulator_of
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.index_maps import IndexMapper
-from retrograd.schedule.loop_nest import LoopNest, Store, loops_over, mapping
+from retrograd.schedule.loop_nest import (
+    ColumnReduction,
+    MapNest,
+    ReductionNest,
+    RowReduction,
+    Store,
+    loops_over,
+    mapping,
+)
 from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
 
 
@@ -41,14 +49,14 @@ class NestBuilder:
         value: Callable[[IndexMapper, Index], SSAValue],
         place: Callable[[ScalarBlock, Index], SSAValue] | None = None,
         into: Buffer | None = None,
-    ) -> LoopNest:
+    ) -> MapNest:
         body = ScalarBlock()
         loops, index = loops_over(body, domain)
         offset = place(body, index) if place else body.offset(index, domain)
         element = value(IndexMapper(body, self.stored), index)
         return mapping(loops, body, [Store(into or self.out, offset, element)])
 
-    def copy_of(self, x: Node) -> LoopNest:
+    def copy_of(self, x: Node) -> MapNest:
         """`x`, written to where the result goes."""
         return self.map(x.shape, lambda r, i: r.read(x, i))
 
@@ -59,7 +67,7 @@ class NestBuilder:
         axes: Sequence[int],
         value: Callable[[IndexMapper, Index], SSAValue],
         op: str = "",
-    ) -> LoopNest:
+    ) -> ReductionNest:
         """Reduce `value` over some axes of a domain."""
         wide = [i for i, d in enumerate(domain) if d != 1]
         kept = [i for i in wide if i not in axes]
@@ -72,10 +80,14 @@ class NestBuilder:
         offset = body.offset(place, [d for i, d in enumerate(domain) if i not in axes])
         element = value(IndexMapper(body, self.stored), index)
         loops = [domain[i] for i in (*kept, *reduced)]
-        nest = LoopNest("row" if row else "column", loops, body, [Store(self.out, offset, element)])
-        nest.op, nest.kept = op or self.node.op, len(kept)
-        nest.vec = len(loops) - 1 if row else len(kept) - 1
-        nest.tile = len(kept) - 1 if row else len(kept) - 2
-        nest.accumulator = accumulator_of(self.node.dtype)
-        nest.info["count"] = body.size(product(domain[i] for i in axes))
-        return nest
+        return (RowReduction if row else ColumnReduction)(
+            loops,
+            body,
+            [Store(self.out, offset, element)],
+            op=op or self.node.op,
+            accumulator=accumulator_of(self.node.dtype),
+            kept=len(kept),
+            vec=len(loops) - 1 if row else len(kept) - 1,
+            tile=len(kept) - 1 if row else len(kept) - 2,
+            count=body.size(product(domain[i] for i in axes)),
+        )

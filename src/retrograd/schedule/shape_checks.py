@@ -12,8 +12,7 @@ from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, Trait, evaluate, nested
 from retrograd.ops.assume import Assume
 from retrograd.ops.shape import Pad, Slice
-
-SMALL = 512  # sizes up to which memory is laid out for several at once
+from retrograd.tuning import TUNING
 
 
 class Sizes:
@@ -61,7 +60,7 @@ def rounded(sizes: Mapping[str, int]) -> dict[str, int]:
     found = {}
     for name, n in sizes.items():
         step = 1 << max(n.bit_length() - 3, 0)
-        found[name] = -(-n // step) * step if n <= SMALL else n
+        found[name] = -(-n // step) * step if n <= TUNING.common_layout_size else n
     return found
 
 

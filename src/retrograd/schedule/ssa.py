@@ -1,33 +1,63 @@
 """The body of a loop nest: scalar values in single-assignment form.
 
-A `SSAValue` is computed by an instruction from other values. Its `depth` is the number of loops it
+A `SSAValue` is computed by an instruction from other values: one of `SSAOp`, or the name of an
+elementwise op. Its `depth` is the number of loops it
 needs: a value of depth 0 is computed once, before the nest, one of depth 2 inside the second loop.
 Equal instructions are one value. So sharing and loop-invariant hoisting are done here, for every
 emitter at once.
 
-Indices are int64 values. Instructions: those below, and the name of any elementwise op.
-
-| op | arguments | attribute |
-|---|---|---|
-| loop | | number of the loop whose counter it is |
-| size | | an int or a `Dim`, known when the program is called |
-| iadd isub imul idiv imod | two indices; division rounds down, of a non-negative index | |
-| ilt ige | two indices, gives bool | |
-| isel | bool, index, index | |
-| const | | a NumPy scalar |
-| load | index | the buffer |
-| cast | a value, converted to the dtype of the result | |
+Indices are int64 values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
 from retrograd.ir import Dim, DType, bool_, int64, product
 from retrograd.schedule.buffer import Buffer
+
+
+class SSAOp(StrEnum):
+    """The instructions beside elementwise ops, with their arguments and their attribute.
+
+    | instruction | arguments | attribute |
+    |---|---|---|
+    | LOOP | | number of the loop whose counter it is |
+    | SIZE | | an int or a `Dim`, known when the program is called |
+    | IADD ISUB IMUL IDIV IMOD | two indices; division rounds down, of a non-negative index | |
+    | ILT IGE | two indices, gives bool | |
+    | ISEL | bool, index, index | |
+    | CONST | | a NumPy scalar |
+    | LOAD | index | the buffer |
+    | CAST | a value, converted to the dtype of the result | |
+    | PRODUCT | two factors, of a contraction | |
+    """
+
+    LOOP = "loop"
+    SIZE = "size"
+    IADD = "iadd"
+    ISUB = "isub"
+    IMUL = "imul"
+    IDIV = "idiv"
+    IMOD = "imod"
+    ILT = "ilt"
+    IGE = "ige"
+    ISEL = "isel"
+    CONST = "const"
+    LOAD = "load"
+    CAST = "cast"
+    PRODUCT = "product"
+
+
+INDEX_DIVISIONS = (SSAOp.IDIV, SSAOp.IMOD)
+LINEAR = frozenset((SSAOp.LOOP, SSAOp.SIZE, SSAOp.IADD, SSAOp.ISUB, SSAOp.IMUL))
+# Instructions that are no arithmetic of the user's.
+INDEXING = frozenset(SSAOp) - {SSAOp.CAST, SSAOp.PRODUCT}
+CONJUNCTION = "bitwise_and"  # of conditions: the elementwise op
 
 
 class SSAValue:
@@ -77,56 +107,56 @@ class ScalarBlock:
     # -- leaves -------------------------------------------------------------------------------
     def loop(self, number: int) -> SSAValue:
         """The counter of a loop, counted from the outermost, 0."""
-        return self.make("loop", (), int64, number, number + 1)
+        return self.make(SSAOp.LOOP, (), int64, number, number + 1)
 
     def size(self, size: int | Dim) -> SSAValue:
-        return self.make("size", (), int64, size)
+        return self.make(SSAOp.SIZE, (), int64, size)
 
     def const(self, value: Any, dtype: DType) -> SSAValue:
         scalar = np.asarray(value).astype(dtype.dtype)
-        key = ("const", dtype, scalar.tobytes())
+        key = (SSAOp.CONST, dtype, scalar.tobytes())
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = SSAValue("const", (), dtype, scalar[()], 0)
+            found = self._known[key] = SSAValue(SSAOp.CONST, (), dtype, scalar[()], 0)
             self.values.append(found)
         return found
 
     def load(self, buffer: Buffer, offset: SSAValue, dtype: DType) -> SSAValue:
-        return self.make("load", (offset,), dtype, buffer)
+        return self.make(SSAOp.LOAD, (offset,), dtype, buffer)
 
     # -- index arithmetic ---------------------------------------------------------------------
     def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        if a.op == "size" and b.op == "size":
+        if a.op is SSAOp.SIZE and b.op is SSAOp.SIZE:
             return self.size(a.attr + b.attr)
         if is_number(a, 0):
             return b
-        return a if is_number(b, 0) else self.make("iadd", (a, b), int64)
+        return a if is_number(b, 0) else self.make(SSAOp.IADD, (a, b), int64)
 
     def sub(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        if a.op == "size" and b.op == "size":
+        if a.op is SSAOp.SIZE and b.op is SSAOp.SIZE:
             return self.size(a.attr - b.attr)
-        return a if is_number(b, 0) else self.make("isub", (a, b), int64)
+        return a if is_number(b, 0) else self.make(SSAOp.ISUB, (a, b), int64)
 
     def mul(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        if a.op == "size" and b.op == "size":
+        if a.op is SSAOp.SIZE and b.op is SSAOp.SIZE:
             return self.size(a.attr * b.attr)
         if is_number(a, 0) or is_number(b, 1):
             return a
         if is_number(b, 0) or is_number(a, 1):
             return b
-        return self.make("imul", (a, b), int64)
+        return self.make(SSAOp.IMUL, (a, b), int64)
 
     def div(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Quotient of a non-negative index by a size."""
         if is_number(b, 1) or is_number(a, 0):
             return a
-        return self.make("idiv", (a, b), int64)
+        return self.make(SSAOp.IDIV, (a, b), int64)
 
     def mod(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Remainder of a non-negative index by a size."""
         if is_number(b, 1) or is_number(a, 0):
             return self.size(0)
-        return self.make("imod", (a, b), int64)
+        return self.make(SSAOp.IMOD, (a, b), int64)
 
     def unravelled(self, position: SSAValue, shape: Sequence[int | Dim]) -> Index:
         """The index of the element at a position in row-major order, which lies within the shape:
@@ -140,25 +170,25 @@ class ScalarBlock:
         return tuple(index)
 
     def less(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.make("ilt", (a, b), bool_)
+        return self.make(SSAOp.ILT, (a, b), bool_)
 
     def at_least(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.make("ige", (a, b), bool_)
+        return self.make(SSAOp.IGE, (a, b), bool_)
 
     def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
         """The conjunction of two conditions; None stands for one that always holds."""
         if a is None or b is None or a is b:
             return b if a is None else a
-        return self.make("bitwise_and", (a, b), bool_)
+        return self.make(CONJUNCTION, (a, b), bool_)
 
-    def choose(self, c: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.make("isel", (c, a, b), int64)
+    def select(self, c: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.make(SSAOp.ISEL, (c, a, b), int64)
 
     def loops_of(self, v: SSAValue) -> frozenset[int]:
         """The loops that a value depends on."""
         found = self._loops.get(v)
         if found is None:
-            own = [v.attr] if v.op == "loop" else []
+            own = [v.attr] if v.op is SSAOp.LOOP else []
             found = self._loops[v] = frozenset(own).union(*map(self.loops_of, v.args))
         return found
 
@@ -169,7 +199,7 @@ class ScalarBlock:
         near = [self.size(0) if self.loops_of(i) & loops else i for i in index]
         if any(d == 0 for d in shape):
             near = [self.size(0)] * len(index)
-        return self.choose(guard, self.offset(index, shape), self.offset(tuple(near), shape))
+        return self.select(guard, self.offset(index, shape), self.offset(tuple(near), shape))
 
     def offset(self, index: Index, shape: Sequence[int | Dim]) -> SSAValue:
         """The position of an element in row-major order. Outer loops' shares are added first, so
@@ -193,4 +223,4 @@ class ScalarBlock:
 
 def is_number(v: SSAValue, n: int) -> bool:
     """Whether an index is this number, known at compile time."""
-    return v.op == "size" and not isinstance(v.attr, Dim) and v.attr == n
+    return v.op is SSAOp.SIZE and not isinstance(v.attr, Dim) and v.attr == n

@@ -1,4 +1,6 @@
-"""A tape on pages: its entries, derived when somebody looks, and their gradients, found by form."""
+"""A tape in buffers: its entries, derived when somebody looks, and their gradients, found by trace
+node.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from retrograd.eager.grad_fn import TapeSegment, past_of
+from retrograd.eager.grad_fn import TapeSegment, grad_fn_of
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf_handle
-from retrograd.eager.modes import current_tape
+from retrograd.eager.listeners import block_listener
 from retrograd.eager.segments import EXECUTIONS, grow_or_split, split
 from retrograd.eager.trace_buffer import CURRENT, remember
 from retrograd.eager.trace_cache import site_of
@@ -20,14 +22,14 @@ from retrograd.ir.source import user_place
 from retrograd.runtime.backend import Array
 from retrograd.tape.entry import Entry
 from retrograd.tape.entry_layout import EntryLayout, layout_of
-from retrograd.tape.trace_buffer import Listener, TapePage
+from retrograd.tape.trace_buffer import BufferedListener, TapeBuffer
 
 
-class Sheet(NamedTuple):
-    """A page with its entries, which are numbered from `base`."""
+class EntryTable(NamedTuple):
+    """A buffer with its entries, which are numbered from `base`."""
 
     number: int
-    page: TapePage
+    buffer: TapeBuffer
     layout: EntryLayout
     base: int
     recorded: tuple[int, ...]  # how much was there
@@ -42,168 +44,168 @@ class Sheet(NamedTuple):
         return self.layout.wanted(self.flags)
 
 
-class Pages:
-    """The pages of a tape."""
+class TapeBuffers:
+    """The buffers of a tape."""
 
-    def __init__(self, tape: Listener) -> None:
+    def __init__(self, tape: BufferedListener) -> None:
         self._tape = weakref.ref(tape)
-        self.pages: list[TapePage] = []
-        self._sheets: list[Sheet] = []
+        self.listed: list[TapeBuffer] = []
+        self._tables: list[EntryTable] = []
         self._ids: dict[Node, int] = {}  # of arrays
-        self._segments: dict[TapeSegment, Sheet] = {}
+        self._segments: dict[TapeSegment, EntryTable] = {}
 
     # -- recording ------------------------------------------------------------------------------
-    def open(self, handles: Sequence[LazyTensor] = ()) -> TapePage | None:
-        """The page on which is recorded now; None where one that is full cannot be computed."""
+    def open(self, handles: Sequence[LazyTensor] = ()) -> TapeBuffer | None:
+        """The buffer in which is recorded now; None where one that is full cannot be computed."""
         tape = self._tape()
         assert tape is not None
-        page = self.pages[-1] if self.pages else None
-        if page is not None and page.segment is None:
-            if not page.open:
-                if page.executions > EXECUTIONS:
-                    if not split(page, handles):
+        buffer = self.listed[-1] if self.listed else None
+        if buffer is not None and buffer.segment is None:
+            if not buffer.open:
+                if buffer.executions > EXECUTIONS:
+                    if not split(buffer, handles):
                         return None
                 else:
-                    page.begin()
-            if page.open and page.made() >= page.limit and not grow_or_split(page, handles):
+                    buffer.begin()
+            if buffer.open and buffer.made() >= buffer.limit and not grow_or_split(buffer, handles):
                 return None
-        if page is None or page.segment is not None or not page.open:
-            page = TapePage(site_of(*user_place()), tape, self)
-            self.pages.append(page)
-            page.begin()
-            remember(page)
-        if current_tape() is tape and CURRENT.page is not page:
-            CURRENT.page.close()
-            CURRENT.page = page
-        return page
+        if buffer is None or buffer.segment is not None or not buffer.open:
+            buffer = TapeBuffer(site_of(*user_place()), tape, self)
+            self.listed.append(buffer)
+            buffer.begin()
+            remember(buffer)
+        if block_listener() is tape and CURRENT.buffer is not buffer:
+            CURRENT.buffer.close()
+            CURRENT.buffer = buffer
+        return buffer
 
     # -- entries --------------------------------------------------------------------------------
-    def sheets(self) -> list[Sheet]:
-        """The pages with their entries."""
-        if self._sheets:
-            last = self._sheets[-1]
-            if last.recorded != _recorded(last.page):
+    def tables(self) -> list[EntryTable]:
+        """The buffers with their entries."""
+        if self._tables:
+            last = self._tables[-1]
+            if last.recorded != _recorded(last.buffer):
                 self._forget()
-        while len(self._sheets) < len(self.pages):
-            self._derive(self.pages[len(self._sheets)])
-        if self._sheets:
-            self._enter_segment(self._sheets[-1])
-        return self._sheets
+        while len(self._tables) < len(self.listed):
+            self._derive(self.listed[len(self._tables)])
+        if self._tables:
+            self._enter_segment(self._tables[-1])
+        return self._tables
 
-    def _enter_segment(self, sheet: Sheet) -> None:
-        """A page that was cut is known by its segment."""
-        if sheet.page.segment is not None:
-            self._segments[sheet.page.segment] = sheet
+    def _enter_segment(self, table: EntryTable) -> None:
+        """A buffer that was cut is known by its segment."""
+        if table.buffer.segment is not None:
+            self._segments[table.buffer.segment] = table
 
     def _forget(self) -> None:
-        """The last sheet is not up to date."""
-        last = self._sheets.pop()
+        """The last table is not up to date."""
+        last = self._tables.pop()
         for x in last.new:
             del self._ids[x]
-        if last.page.segment is not None:
-            self._segments.pop(last.page.segment, None)
+        if last.buffer.segment is not None:
+            self._segments.pop(last.buffer.segment, None)
 
-    def _derive(self, page: TapePage) -> None:
-        before = self._sheets[-1] if self._sheets else None
+    def _derive(self, buffer: TapeBuffer) -> None:
+        before = self._tables[-1] if self._tables else None
         base = 0
         if before is not None:
             base = before.base + len(before.layout.nodes)
             self._enter_segment(before)
-        recorded, given = _recorded(page), page.given()
+        recorded, given = _recorded(buffer), buffer.given()
         ids = [self._id_of(x) for x in given]
         new = sorted([k for k, i in enumerate(ids) if i < 0], key=lambda k: given[k].id)
-        layout = layout_of(page, tuple(page.recorded()), tuple(new))
+        layout = layout_of(buffer, tuple(buffer.recorded()), tuple(new))
         entered = []
         for i, k in enumerate(layout.slots):
             if k >= 0:
                 entered.append(given[k])
                 ids[k] = self._ids[given[k]] = base + i
         flags = [
-            self.requires_grad(i) if 0 <= i < base else k < len(page.flags) and page.flags[k]
+            self.requires_grad(i) if 0 <= i < base else k < len(buffer.flags) and buffer.flags[k]
             for k, i in enumerate(ids)
         ]
-        self._sheets.append(
-            Sheet(
-                len(self._sheets), page, layout, base, recorded, given, ids, tuple(flags), entered
+        self._tables.append(
+            EntryTable(
+                len(self._tables), buffer, layout, base, recorded, given, ids, tuple(flags), entered
             )
         )
 
     def _id_of(self, x: Node) -> int:
         """The entry of an array; -1: it is none yet."""
-        past = past_of(x)
-        sheet = None if past is None else self._segments.get(past.segment)
-        if past is None or sheet is None:
+        grad_fn = grad_fn_of(x)
+        table = None if grad_fn is None else self._segments.get(grad_fn.segment)
+        if grad_fn is None or table is None:
             return self._ids.get(x, -1)
-        return sheet.base + sheet.layout.where[past.form.node]
+        return table.base + table.layout.where[grad_fn.output.node]
 
-    def page_of_segment(self, segment: Any) -> TapePage | None:
-        """The page that a segment was."""
-        return next((page for page in self.pages if page.segment is segment), None)
+    def buffer_of_segment(self, segment: Any) -> TapeBuffer | None:
+        """The buffer that a segment was."""
+        return next((buffer for buffer in self.listed if buffer.segment is segment), None)
 
     def __len__(self) -> int:
-        sheets = self.sheets()
-        return sheets[-1].base + len(sheets[-1].layout.nodes) if sheets else 0
+        tables = self.tables()
+        return tables[-1].base + len(tables[-1].layout.nodes) if tables else 0
 
-    def at(self, i: int) -> tuple[Sheet, int]:
-        """Where an entry is: its page, and its number there."""
-        return self._at(self.sheets(), i)
+    def at(self, i: int) -> tuple[EntryTable, int]:
+        """Where an entry is: its buffer, and its number there."""
+        return self._at(self.tables(), i)
 
-    def _at(self, sheets: list[Sheet], i: int) -> tuple[Sheet, int]:
-        sheet = sheets[bisect_right(sheets, i, key=attrgetter("base")) - 1]
-        while i - sheet.base >= len(sheet.layout.nodes):  # of pages without entries
-            sheet = sheets[sheet.number - 1]
-        return sheet, i - sheet.base
+    def _at(self, tables: list[EntryTable], i: int) -> tuple[EntryTable, int]:
+        table = tables[bisect_right(tables, i, key=attrgetter("base")) - 1]
+        while i - table.base >= len(table.layout.nodes):  # of buffers without entries
+            table = tables[table.number - 1]
+        return table, i - table.base
 
     def entry(self, i: int) -> Entry:
         """An entry, to be looked at."""
-        sheet, k = self.at(i)
-        layout, page = sheet.layout, sheet.page
+        table, k = self.at(i)
+        layout, buffer = table.layout, table.buffer
         node, slot = layout.nodes[k], layout.slots[k]
-        given = not node.inputs and (slot < 0 or sheet.given[slot] not in page.own)
-        parents = [sheet.base + p if p >= 0 else sheet.ids[-1 - p] for p in layout.parents[k]]
-        return Entry(i, node, tuple(parents), sheet.wanted[k], given, page)
+        given = not node.inputs and (slot < 0 or table.given[slot] not in buffer.own)
+        parents = [table.base + p if p >= 0 else table.ids[-1 - p] for p in layout.parents[k]]
+        return Entry(i, node, tuple(parents), table.wanted[k], given, buffer)
 
     def node(self, i: int) -> Node:
         """The node of an entry, once there is one."""
-        sheet, k = self.at(i)
-        return sheet.page.node_of(sheet.layout.nodes[k])
+        table, k = self.at(i)
+        return table.buffer.node_of(table.layout.nodes[k])
 
     def requires_grad(self, i: int) -> bool:
         """Whether an entry requires a gradient."""
-        sheet, k = self._at(self._sheets, i)
-        return sheet.wanted[k]
+        table, k = self._at(self._tables, i)
+        return table.wanted[k]
 
     def id_of(self, h: LazyTensor) -> int:
         """The entry of a handle; -1: it has none."""
-        sheets = self.sheets()
-        form = h._form
-        if form is None:
-            return self._id_of(h._own)
-        for sheet in reversed(sheets):
-            if sheet.page is h._page:
-                if form.slot >= 0:
-                    return sheet.ids[form.slot]
-                return sheet.base + sheet.layout.where[form.node]
+        tables = self.tables()
+        trace_node = h._trace_node
+        if trace_node is None:
+            return self._id_of(h.leaf_or_node)
+        for table in reversed(tables):
+            if table.buffer is h._buffer:
+                if trace_node.slot >= 0:
+                    return table.ids[trace_node.slot]
+                return table.base + table.layout.where[trace_node.node]
         return -1
 
     # -- gradients ------------------------------------------------------------------------------
     def suit(self) -> bool:
-        """Whether gradients can be computed by pages: no operation has several results."""
-        return not any(s.layout.several for s in self.sheets())
+        """Whether gradients can be computed by buffers: no operation has several results."""
+        return not any(s.layout.several for s in self.tables())
 
     def leaves(self) -> dict[int, LazyTensor] | None:
         """The handles of entries that get gradients from `backward()`. None where it has to go
         further than this tape, or to what has another value by now."""
         found = {}
-        for sheet in self.sheets():
-            for i, k in enumerate(sheet.layout.slots):
-                if not 0 <= k < len(sheet.page.arrays):
+        for table in self.tables():
+            for i, k in enumerate(table.layout.slots):
+                if not 0 <= k < len(table.buffer.arrays):
                     continue
-                prim: Any = sheet.page.arrays[k].prim
-                if prim.past is not None or prim.replaced or prim.freed:
+                prim: Any = table.buffer.arrays[k].prim
+                if prim.grad_fn is not None or prim.replaced or prim.freed:
                     return None
-                if (handle := leaf_handle(sheet.page.arrays[k])) is not None:
-                    found[sheet.base + i] = handle
+                if (handle := leaf_handle(table.buffer.arrays[k])) is not None:
+                    found[table.base + i] = handle
         return found
 
     def gradients_of(
@@ -215,27 +217,27 @@ class Pages:
 
     def gradients(self, start: Mapping[int, Array]) -> list[Array | None]:
         """The gradient of each entry, from cotangents of some: entries that require one."""
-        sheets = self.sheets()
-        pending: list[dict[int, Array]] = [{} for _ in sheets]
+        tables = self.tables()
+        pending: list[dict[int, Array]] = [{} for _ in tables]
         for i, g in start.items():
-            sheet, k = self._at(sheets, i)
-            pending[sheet.number][k] = g
+            table, k = self._at(tables, i)
+            pending[table.number][k] = g
         result: list[Array | None] = [None] * len(self)
-        for sheet in reversed(sheets):
-            if pending[sheet.number]:
-                self._through(sheet, pending, result)
+        for table in reversed(tables):
+            if pending[table.number]:
+                self._through(table, pending, result)
         return result
 
     def _through(
-        self, sheet: Sheet, pending: list[dict[int, Array]], result: list[Array | None]
+        self, table: EntryTable, pending: list[dict[int, Array]], result: list[Array | None]
     ) -> None:
-        """Through one page: enter gradients of its entries in `result`, and replace those of
-        entries of earlier pages in `pending`."""
-        page, base = sheet.page, sheet.base
+        """Through one buffer: enter gradients of its entries in `result`, and replace those of
+        entries of earlier buffers in `pending`."""
+        buffer, base = table.buffer, table.base
         above = {
-            k: self._at(self._sheets, i)
-            for k, i in enumerate(sheet.ids)
-            if 0 <= i < base and sheet.flags[k]
+            k: self._at(self._tables, i)
+            for k, i in enumerate(table.ids)
+            if 0 <= i < base and table.flags[k]
         }
         known: dict[Any, Array] = {
             ("slot", k): pending[s.number][i]
@@ -243,12 +245,12 @@ class Pages:
             if i in pending[s.number]
         }
         incoming = tuple([k for _, k in known])
-        given = pending[sheet.number]
+        given = pending[table.number]
         seeded = tuple(sorted(given))
-        values = dict(page.values)
-        entries, slots, plan = sheet.layout.reverse(sheet.flags, seeded, incoming, values)
+        values = dict(buffer.values)
+        entries, slots, plan = table.layout.reverse(table.flags, seeded, incoming, values)
         known |= {("entry", i): given[i] for i in seeded}
-        found = plan.run(page.arrays, {**values, **known}, page.numbers)
+        found = plan.run(buffer.arrays, {**values, **known}, buffer.numbers)
         for i, g in zip(entries, found, strict=False):
             result[base + i] = g
         for k, g in zip(slots, found[len(entries) :], strict=True):
@@ -256,6 +258,6 @@ class Pages:
             pending[s.number][i] = g
 
 
-def _recorded(page: TapePage) -> tuple[int, ...]:
-    """How much is on a page."""
-    return page.made(), len(page.entered), len(page.arrays), len(page.constants)
+def _recorded(buffer: TapeBuffer) -> tuple[int, ...]:
+    """How much is in a buffer."""
+    return buffer.made(), len(buffer.entered), len(buffer.arrays), len(buffer.constants)

@@ -8,10 +8,10 @@ from typing import Any
 from retrograd.eager.leaf import PENDING, leaf_handle
 from retrograd.eager.trace_buffer import materialize
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.ir import DType, Node, Shape, Source, TupleType
+from retrograd.ir import DType, Node, Shape, Source, Trait, TupleType
 from retrograd.ops.identity import StopGradient, items
 from retrograd.runtime.backend import Array
-from retrograd.tape.trace_buffer import TapePage
+from retrograd.tape.trace_buffer import TapeBuffer
 
 
 class Entry:
@@ -19,7 +19,16 @@ class Entry:
     their order, an operand that was given twice twice. `is_given` says that it is a tensor from
     elsewhere, which operations of the tape have used."""
 
-    __slots__ = ("_about", "_node", "_page", "hooks", "id", "is_given", "parents", "requires_grad")
+    __slots__ = (
+        "_about",
+        "_buffer",
+        "_node",
+        "hooks",
+        "id",
+        "is_given",
+        "parents",
+        "requires_grad",
+    )
 
     def __init__(
         self,
@@ -28,12 +37,12 @@ class Entry:
         parents: tuple[int, ...],
         requires_grad: bool,
         is_given: bool = False,
-        page: TapePage | None = None,
+        buffer: TapeBuffer | None = None,
     ) -> None:
         self.id = id
-        self._about = node  # which says what it is; over slots while it is on a page
-        self._node = node if page is None else None
-        self._page = page
+        self._about = node  # which says what it is; over slots while it is in a buffer
+        self._node = node if buffer is None else None
+        self._buffer = buffer
         self.parents = parents
         self.requires_grad = requires_grad
         self.is_given = is_given
@@ -42,34 +51,40 @@ class Entry:
     @property
     def node(self) -> Node:
         """The node of the graph. Whoever asks has the tape go on with nodes."""
-        if self._node is None and self._page is not None:
-            page = self._page
-            materialize([page])
+        if self._node is None and self._buffer is not None:
+            buffer = self._buffer
+            materialize([buffer])
             if self._node is None:  # the tape is gone, or was reset
-                self.become(page.node_of(self._about))
+                self.become(buffer.node_of(self._about))
         assert self._node is not None
         return self._node
 
     def become(self, node: Node) -> None:
         """Be an entry on nodes."""
         self._node = self._about = node
-        self._page = None
+        self._buffer = None
 
     @property
     def about(self) -> Node:
-        """The node, or what stands for it on a page: of the same operation and type."""
+        """The node, or what stands for it in a buffer: of the same operation and type."""
         return self._about
 
     @property
-    def is_on_page(self) -> bool:
+    def is_buffered(self) -> bool:
         """Whether it was not asked for its node, nor anything else on its tape."""
-        return self._page is not None
+        return self._buffer is not None
 
     @property
     def op(self) -> str:
         """The name of the operation; "input" for leaves and for what was given, however it was
         computed elsewhere."""
         return "input" if self.is_given and self._about.inputs else self._about.op
+
+    @property
+    def is_input(self) -> bool:
+        """Whether its value was given to the tape, by a leaf or from elsewhere."""
+        given = self.is_given and bool(self._about.inputs)
+        return given or Trait.INPUT in self._about.prim.traits
 
     @property
     def name(self) -> str:
@@ -97,9 +112,9 @@ class Entry:
     @property
     def value(self) -> Any:
         """The value, read-only; computed when it is looked at. A tuple of several results."""
-        page = self._page
-        if page is not None and not self.several:
-            return Tensor.numpy(page.handle_of(self._about))  # type: ignore[arg-type]
+        buffer = self._buffer
+        if buffer is not None and not self.several:
+            return Tensor.numpy(buffer.handle_of(self._about))  # type: ignore[arg-type]
         if self.several:
             return tuple([Tensor(x).numpy() for x in items(self.node)])
         return Tensor(self.node).numpy()

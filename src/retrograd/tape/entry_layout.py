@@ -1,7 +1,7 @@
-"""The entries of a page of a tape, derived from the forms that were recorded on it.
+"""The entries of a buffer of a tape, derived from the trace nodes that were recorded on it.
 
-What a program records again is the same forms, so its layout and the programs of its gradient are
-found again, too: they hang on the place of the page, under the forms.
+What a program records again is the same trace nodes, so its layout and the programs of its gradient
+are found again, too: they hang on the site of the buffer, under the trace nodes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from retrograd.ir import Node, TupleType
 from retrograd.ops.complex import conj
 from retrograd.ops.identity import StopGradient
 from retrograd.ops.leaf import input_node
-from retrograd.tape.trace_buffer import TapePage
+from retrograd.tape.trace_buffer import TapeBuffer
 
 PLANS = 64  # programs of a layout; beyond, all are forgotten
 
 
 class Reverse(NamedTuple):
-    """The program of the gradients of a page: what its results belong to."""
+    """The program of the gradients of a buffer: what its results belong to."""
 
     entries: list[int]
     slots: list[int]
@@ -32,28 +32,30 @@ class Reverse(NamedTuple):
 
 
 class EntryLayout:
-    """The entries of a page, numbered from 0. `nodes` are nodes over slots; entries that are given
-    have the number of what is given in `slots`, others -1. Parents below 0 are given, and entries
-    of earlier pages: -1 is number 0."""
+    """The entries of a buffer, numbered from 0. `nodes` are nodes over slots; entries that are
+    given have the number of what is given in `slots`, others -1. Parents below 0 are given, and
+    entries of earlier buffers: -1 is number 0."""
 
-    def __init__(self, page: TapePage, forms: Sequence[TraceNode], new: Sequence[int]) -> None:
-        self.site = page.site
+    def __init__(
+        self, buffer: TapeBuffer, trace_nodes: Sequence[TraceNode], new: Sequence[int]
+    ) -> None:
+        self.site = buffer.site
         self.nodes: list[Node] = []
         self.slots: list[int] = []
         self.parents: list[tuple[int, ...]] = []
         self.where: dict[Node, int] = {}
         self._wanted: dict[Any, list[bool]] = {}
         self._reverse: dict[Any, Reverse] = {}
-        given = [page.slots[x].node for x in page.given()]
+        given = [buffer.slots[x].node for x in buffer.given()]
         self._old = {node: k for k, node in enumerate(given)}
         for rank, k in enumerate(new):
             self._old[given[k]] = -1 - rank  # new ones, in their order
         self._new = list(new)
-        entered = list(page.entered)
-        for i, form in enumerate(forms):
+        entered = list(buffer.entered)
+        for i, trace_node in enumerate(trace_nodes):
             while entered and entered[0][0] <= i:
                 self._add(entered.pop(0)[1].node)
-            self._add(form.node)
+            self._add(trace_node.node)
         for _, what in entered:
             self._add(what.node)
         self.several = any(isinstance(n.type, TupleType) for n in self.nodes)
@@ -97,7 +99,8 @@ class EntryLayout:
         values: Mapping[TraceNode, Any],
     ) -> Reverse:
         """The program of the gradient from cotangents of the entries `seeded`, added to those of
-        the slots `incoming` of earlier pages. It finds them under ("entry", i) and ("slot", k)."""
+        the slots `incoming` of earlier buffers. It finds them under ("entry", i) and ("slot",
+        k)."""
         key = (current_backend(), flags, seeded, incoming, tuple(values))
         found = self._reverse.get(key)
         if found is None:
@@ -115,7 +118,7 @@ class EntryLayout:
         values: Mapping[TraceNode, Any],
     ) -> Reverse:
         wanted = self.wanted(flags)
-        above = {k: x for x, k in self._old.items() if k >= 0 and flags[k]}  # of earlier pages
+        above = {k: x for x, k in self._old.items() if k >= 0 and flags[k]}  # of earlier buffers
         known: dict[Node, Any] = {f.node: f for f in values}
         found = Cotangents()
         ends = [("entry", i, self.nodes[i]) for i in seeded]
@@ -136,12 +139,15 @@ class EntryLayout:
         return Reverse(entries, slots, TraceProgram(self.site, results, known, patient=True))
 
 
-def layout_of(page: TapePage, forms: tuple[TraceNode, ...], new: tuple[int, ...]) -> EntryLayout:
-    """The layout of a page on which these forms are recorded, and these slots are entries."""
-    constants = tuple([form for _, form in page.constants])
-    key = ("tape", forms, new, tuple(page.entered), len(page.arrays), constants)
-    found: EntryLayout | None = page.site.plans.get(key)
+def layout_of(
+    buffer: TapeBuffer, trace_nodes: tuple[TraceNode, ...], new: tuple[int, ...]
+) -> EntryLayout:
+    """The layout of a buffer in which these trace nodes are recorded, and these slots are
+    entries."""
+    constants = tuple([trace_node for _, trace_node in buffer.constants])
+    key = ("tape", trace_nodes, new, tuple(buffer.entered), len(buffer.arrays), constants)
+    found: EntryLayout | None = buffer.site.plans.get(key)
     if found is None:
         with LOCK:
-            found = page.site.plans[key] = EntryLayout(page, forms, new)
+            found = buffer.site.plans[key] = EntryLayout(buffer, trace_nodes, new)
     return found

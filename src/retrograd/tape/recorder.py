@@ -1,5 +1,6 @@
-"""Recording on a tape: on pages, by the recorder that everything is recorded by, and on nodes where
-somebody asks for these, or what is recorded has to do with them."""
+"""Recording on a tape: in buffers, by the recorder that everything is recorded by, and on nodes
+where somebody asks for these, or what is recorded has to do with them.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +11,29 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.grad_fn import past_of
+from retrograd.eager.grad_fn import grad_fn_of
 from retrograd.eager.lazy_tensor import LazyTensor, leaf
-from retrograd.eager.listeners import add_recorder, alive, recorders
-from retrograd.eager.modes import _TAPE
+from retrograd.eager.listeners import BLOCK, add_listener, listening, registered
 from retrograd.eager.quick_dispatch import constant
 from retrograd.eager.trace_buffer import materialize
 from retrograd.errors import StaleTapeError
 from retrograd.ir import Node
 from retrograd.ops.identity import StopGradient
 from retrograd.shared import own_lock
-from retrograd.tape.buffered import Pages
+from retrograd.tape.buffered import TapeBuffers
 from retrograd.tape.entry import Entry, wants_gradient
-from retrograd.tape.trace_buffer import TapePage
+from retrograd.tape.trace_buffer import BufferedListener, TapeBuffer
 
 
-class Record:
-    """What a tape records. It begins with pages, which cost little; once nodes are asked for, it
-    goes on with nodes, and is shown every result that no page has seen, until it is reset."""
+class Record(BufferedListener):
+    """What a tape records. It begins with buffers, which cost little; once nodes are asked for, it
+    goes on with nodes, and is shown every result that no buffer has seen, until it is reset."""
 
     def __init__(self) -> None:
         self.lock = own_lock()
-        self.pages: Pages | None = Pages(self)  # None: it goes on with nodes, in `_entries`
-        self._views: dict[int, Entry] = {}  # entries on pages that somebody has looked at
+        # None: it goes on with nodes, in `_entries`.
+        self.buffers: TapeBuffers | None = TapeBuffers(self)
+        self._views: dict[int, Entry] = {}  # entries in buffers that somebody has looked at
         self._entries: list[Entry] = []
         self._ids: dict[Node, int] = {}
         self._stale: weakref.WeakSet[Node] = weakref.WeakSet()
@@ -41,57 +42,59 @@ class Record:
         self._tokens: list[Token[Any]] = []
         self._finished = False
 
-    def _page(self) -> TapePage | None:
-        """The page on which is recorded; None where the tape goes on with nodes."""
-        watched = any(not isinstance(x, Record) for x in alive())
-        page = None if self.pages is None or watched else self.pages.open()
-        if page is None:
+    def _buffer(self) -> TapeBuffer | None:
+        """The buffer in which is recorded; None where the tape goes on with nodes."""
+        watched = any(not isinstance(x, Record) for x in registered())
+        buffer = None if self.buffers is None or watched else self.buffers.open()
+        if buffer is None:
             self.go_on_with_nodes()
-        return page
+        return buffer
 
-    def page_of(self, handles: Sequence[LazyTensor], pages: Sequence[Any]) -> TapePage | None:
-        """The page on which an operation on these handles is recorded, of which `pages` are on
+    def buffer_for(
+        self, handles: Sequence[LazyTensor], buffers: Sequence[Any]
+    ) -> TapeBuffer | None:
+        """The buffer in which an operation on these handles is recorded, of which `buffers` are on
         tapes; None where it has to be recorded on nodes, or is refused there."""
         with self.lock:
-            if self._finished or self.pages is None:
+            if self._finished or self.buffers is None:
                 return None
-            if any(page.owner() is not self.pages for page in pages):
+            if any(buffer.owner() is not self.buffers for buffer in buffers):
                 return None
-            return self.pages.open(handles)
+            return self.buffers.open(handles)
 
     def _entry(self, i: int) -> Entry:
         """The entry of an id."""
         with self.lock:
-            if self.pages is None:
+            if self.buffers is None:
                 return self._entries[i]
             found = self._views.get(i)
             if found is None:
-                found = self._views[i] = self.pages.entry(i)
+                found = self._views[i] = self.buffers.entry(i)
             return found
 
-    def go_on_with_nodes(self, page: TapePage | None = None) -> None:
-        """Have entries with nodes from now on. `page` is one that has become nodes; those of before
-        `reset()` are noted, for they are not to be used."""
+    def go_on_with_nodes(self, buffer: TapeBuffer | None = None) -> None:
+        """Have entries with nodes from now on. `buffer` is one that has become nodes; those of
+        before `reset()` are noted, for they are not to be used."""
         with self.lock:
-            if page is not None and page.is_stale():
-                self._stale.update(page.own_nodes())
-                add_recorder(self)
-            pages = self.pages
-            if pages is None:
+            if buffer is not None and buffer.is_stale():
+                self._stale.update(buffer.own_nodes())
+                add_listener(self)
+            buffers = self.buffers
+            if buffers is None:
                 return
-            if page is None and pages.pages:
-                materialize(pages.pages)  # which comes here again
+            if buffer is None and buffers.listed:
+                materialize(buffers.listed)  # which comes here again
                 return
-            self.pages = None
-            for i in range(len(pages)):
-                entry = self._views.get(i) or pages.entry(i)
-                entry.become(pages.node(i))
+            self.buffers = None
+            for i in range(len(buffers)):
+                entry = self._views.get(i) or buffers.entry(i)
+                entry.become(buffers.node(i))
                 self._entries.append(entry)
                 self._ids[entry.node] = i
             self._views.clear()
-            for sheet in pages.pages:
-                sheet.ordered = False
-            add_recorder(self)
+            for table in buffers.listed:
+                table.ordered = False
+            add_listener(self)
 
     def record(self, result: Node) -> None:
         """Append a node and what it was computed from, if it belongs here."""
@@ -99,13 +102,13 @@ class Record:
             return
         with self.lock:
             new, given, touched = self._reach(result)
-            if self.pages is not None and self.is_current and not self._finished:
-                if not result.inputs and (page := self._page()) is not None:
-                    page.enter(constant(page, result))
+            if self.buffers is not None and self.sees_all and not self._finished:
+                if not result.inputs and (buffer := self._buffer()) is not None:
+                    buffer.enter(constant(buffer, result))
                     return
                 self.go_on_with_nodes()
                 new, given, touched = self._reach(result)
-            if not touched and not self.is_current:
+            if not touched and not self.sees_all:
                 self._others.update(new)
                 return
             self._check_open(result.describe())
@@ -120,21 +123,19 @@ class Record:
             self._others.update(self._reach(result)[0])
 
     @property
-    def is_current(self) -> bool:
+    def sees_all(self) -> bool:
         """Whether this is the tape that records all that happens here."""
-        return _TAPE.get() is self
-
-    sees_all = is_current
+        return BLOCK.get() is self
 
     @property
-    def on_pages(self) -> bool:
-        """Whether what is recorded on it is on its pages."""
-        return self.pages is not None
+    def is_buffered(self) -> bool:
+        """Whether what is recorded on it is in its buffers."""
+        return self.buffers is not None
 
     def holds(self, node: Node) -> bool:
         """Whether it has the node of a leaf of this tape or of what was computed on it, now or
         before `reset()`."""
-        if past_of(node) is not None:
+        if grad_fn_of(node) is not None:
             node = node.prim.whole or node  # type: ignore[attr-defined]
         i = self._ids.get(node)
         return node in self._stale if i is None else not self._entries[i].is_given
@@ -143,7 +144,7 @@ class Record:
     def count(self) -> int:
         """How many entries there are."""
         with self.lock:
-            return len(self._entries if self.pages is None else self.pages)
+            return len(self._entries if self.buffers is None else self.buffers)
 
     def _check_open(self, what: str) -> None:
         if self._finished:
@@ -154,7 +155,7 @@ class Record:
 
     def _check_others(self, result: Node, new: Sequence[Node]) -> None:
         """Before anything is recorded: no operand is on another tape."""
-        for other in recorders():
+        for other in listening():
             if other is self:
                 continue
             for x in dict.fromkeys([x for n in new for x in (n, *n.inputs)]):

@@ -12,7 +12,7 @@ import numpy as np
 from retrograd.autodiff import Cotangents, seeds
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import LazyTensor, leaf
-from retrograd.eager.modes import _TAPE
+from retrograd.eager.listeners import BLOCK
 from retrograd.eager.trace_buffer import CURRENT, NOWHERE
 from retrograd.errors import DTypeError, GradientError, OptionError, StaleTapeError
 from retrograd.functions.tensor.tensor import Tensor
@@ -20,7 +20,7 @@ from retrograd.graph.graph import Graph, closed
 from retrograd.ir import Node, substitute
 from retrograd.ops.complex import conj
 from retrograd.runtime.backend import Array
-from retrograd.tape.buffered import Pages
+from retrograd.tape.buffered import TapeBuffers
 from retrograd.tape.entry import Entry, Hook
 from retrograd.tape.recorder import Record
 from retrograd.tape.reverse import Step, arrays, cotangent, steps, walk
@@ -77,25 +77,25 @@ class Tape(Record):
             )
         tensor = Tensor(node, requires_grad)
         with self.lock:
-            page = self._page()
-            if page is None:
+            buffer = self._buffer()
+            if buffer is None:
                 self._append(node, requires_grad)
             else:
-                page.own.add(node)
-                page.enter(page.slot(node, False))
-                tensor.attach(page)
+                buffer.own.add(node)
+                buffer.enter(buffer.slot(node, False))
+                tensor.attach(buffer)
         return tensor
 
     def __enter__(self) -> Tape:
         self._check_open("a block")
-        self._tokens.append(_TAPE.set(self))
-        CURRENT.page.close()  # what comes next is recorded here
+        self._tokens.append(BLOCK.set(self))
+        CURRENT.buffer.close()  # what comes next is recorded here
         return self
 
     def __exit__(self, *error: object) -> None:
-        _TAPE.reset(self._tokens.pop())
-        if CURRENT.page.ordered:
-            CURRENT.page = NOWHERE
+        BLOCK.reset(self._tokens.pop())
+        if CURRENT.buffer.ordered:
+            CURRENT.buffer = NOWHERE
 
     def __len__(self) -> int:
         return self.count
@@ -130,8 +130,8 @@ class Tape(Record):
         """Record no more. What is on the tape stays open to every question; an operation that would
         be recorded is a `StaleTapeError`. `reset()` opens the tape again."""
         self._finished = True
-        if self.pages is not None and self.pages.pages:
-            self.pages.pages[-1].close()
+        if self.buffers is not None and self.buffers.listed:
+            self.buffers.listed[-1].close()
 
     def reset(self) -> None:
         """Forget everything. Tensors of before must not be used any more: that is a
@@ -141,9 +141,9 @@ class Tape(Record):
             self._entries.clear()
             self._ids.clear()
             self._views.clear()
-            if self.pages is not None and self.pages.pages:
-                self.pages.pages[-1].close()
-            self.pages = Pages(self)
+            if self.buffers is not None and self.buffers.listed:
+                self.buffers.listed[-1].close()
+            self.buffers = TapeBuffers(self)
             self._finished = False
 
     # -- gradients ------------------------------------------------------------------------------
@@ -223,10 +223,10 @@ class Tape(Record):
 
     def _gradients(self, cotangents: Mapping[Any, Any]) -> list[Array | None]:
         with self.lock:
-            if self.pages is not None and self.pages.suit():
+            if self.buffers is not None and self.buffers.suit():
                 start = self._seed_arrays(cotangents)
-                if self.pages is not None:
-                    return self.pages.gradients(start)
+                if self.buffers is not None:
+                    return self.buffers.gradients(start)
         self.go_on_with_nodes()
         found = self._seeds(cotangents)
         entries = self._entries[:]
@@ -241,15 +241,15 @@ class Tape(Record):
     def gradients_of_leaves(
         self, h: LazyTensor, seed: Array
     ) -> list[tuple[LazyTensor, Array]] | None:
-        """The gradients of the leaves of a tensor on a page, with their handles; None where they
+        """The gradients of the leaves of a tensor in a buffer, with their handles; None where they
         have to be found on nodes."""
         with self.lock:
-            pages = self.pages
-            i = -1 if pages is None else pages.id_of(h)
-            if pages is None or i < 0 or not pages.suit():
+            buffers = self.buffers
+            i = -1 if buffers is None else buffers.id_of(h)
+            if buffers is None or i < 0 or not buffers.suit():
                 return None
-            leaves = pages.leaves()
-            return None if leaves is None else pages.gradients_of(leaves, {i: seed})
+            leaves = buffers.leaves()
+            return None if leaves is None else buffers.gradients_of(leaves, {i: seed})
 
     def _seeds(self, cotangents: Mapping[Any, Any]) -> Cotangents:
         """The conjugates of the cotangents to start from; frozen entries have none."""
@@ -292,7 +292,7 @@ class Tape(Record):
         """The id meant by an id or a tensor."""
         if isinstance(out, LazyTensor):
             with self.lock:
-                found = -1 if self.pages is None else self.pages.id_of(out)
+                found = -1 if self.buffers is None else self.buffers.id_of(out)
                 if found >= 0:
                     return found
                 self.go_on_with_nodes()
@@ -320,7 +320,7 @@ class Tape(Record):
             )
         if g is not None:
             return g
-        if entry.is_on_page:
+        if entry.is_buffered:
             return np.zeros(entry.shape, entry.dtype.dtype)
         return np.zeros(Tensor(entry.node).value().shape, entry.dtype.dtype)
 
@@ -341,7 +341,7 @@ class Tape(Record):
             for e in self._entries
             if e.is_given and e.node.inputs
         }
-        inputs = [elsewhere.get(e.node, e.node) for e in self._entries if e.op == "input"]
+        inputs = [elsewhere.get(e.node, e.node) for e in self._entries if e.is_input]
         return closed(inputs, substitute(ends, elsewhere), "tape")
 
     def show(

@@ -1,9 +1,9 @@
-"""Pages of a tape: what is recorded on a tape, in the form in which everything is recorded.
+"""Buffers of a tape: what is recorded on a tape, by the recorder that everything is recorded by.
 
-A tape has pages of its own, one after the other. A handle that is on a tape leads to the tape's
-page also where it stands for an array, so the fast recorder serves it as it serves others. Two
-things differ from the page of a thread: it remembers all forms that were recorded on it, in their
-order, each once; and its handles stay on it when they are computed.
+A tape has buffers of its own, one after the other. A handle that is on a tape leads to the tape's
+buffer also where it stands for an array, so the fast recorder serves it as it serves others. Two
+things differ from the buffer of a thread: it remembers all trace nodes that were recorded in it, in
+their order, each once; and its handles stay in it when they are computed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from retrograd.eager.grad_fn import TapeSegment, full_history, past_of
+from retrograd.eager.grad_fn import TapeSegment, full_history, grad_fn_of
 from retrograd.eager.lazy_tensor import LazyTensor, evaluate
 from retrograd.eager.leaf import VALUES, ConcreteLeaf, leaf_handle
+from retrograd.eager.listeners import Listener
 from retrograd.eager.modes import TAPED
 from retrograd.eager.segments import split
 from retrograd.eager.trace_buffer import TraceBuffer
@@ -26,53 +27,55 @@ from retrograd.ir import Node
 class BufferOwner(Protocol):
     """The buffers of a tape, in their order."""
 
-    pages: list[TapePage]
+    listed: list[TapeBuffer]
 
-    def page_of_segment(self, segment: Any) -> TapePage | None: ...
+    def buffer_of_segment(self, segment: Any) -> TapeBuffer | None: ...
 
 
-class Listener(Protocol):
+class BufferedListener(Listener):
     """A tape, as its buffers know it: it is told when they become nodes."""
 
+    __slots__ = ("buffers", "lock")
+
     lock: Any
+    buffers: BufferOwner | None
 
-    @property
-    def pages(self) -> BufferOwner | None: ...
-
-    def go_on_with_nodes(self, gone: TapePage | None = None) -> None: ...
+    def go_on_with_nodes(self, buffer: TapeBuffer | None = None) -> None:
+        """A buffer has become nodes, so it goes on with these."""
 
 
-class TapePage(TraceBuffer):
-    """A page of a tape. `entered` are forms of leaves and constants that are entries whether they
-    are used or not, each behind the number of forms that were recorded before."""
+class TapeBuffer(TraceBuffer):
+    """A buffer of a tape. `entered` are trace nodes of leaves and constants that are entries
+    whether they are used or not, each behind the number of trace nodes that were recorded
+    before."""
 
     __slots__ = ("constants", "entered", "flags", "own", "owner", "results", "segment", "tape")
 
-    def __init__(self, site: TraceSite, tape: Listener, owner: BufferOwner) -> None:
+    def __init__(self, site: TraceSite, tape: BufferedListener, owner: BufferOwner) -> None:
         super().__init__(site)
-        self.tape: Callable[[], Listener | None] = weakref.ref(tape)
+        self.tape: Callable[[], BufferedListener | None] = weakref.ref(tape)
         self.owner: Callable[[], BufferOwner | None] = weakref.ref(owner)
-        self.lock = tape.lock  # one for all its pages, since they become nodes together
+        self.lock = tape.lock  # one for all its buffers, since they become nodes together
         self.ordered = True
         self.entered: list[tuple[int, TraceNode]] = []
-        self.constants: list[
-            tuple[Node, TraceNode]
-        ] = []  # that were given, with what they are here
+        # Those that were given, with what they are here.
+        self.constants: list[tuple[Node, TraceNode]] = []
         self.flags: list[bool] = []  # of slots: whether what was given requires a gradient
         self.segment: TapeSegment | None = None  # what became of it, where it was cut,
         self.results: Mapping[TraceNode, Node] = {}  # and the leaves that handles stand for since
         self.own: set[Node] = set()  # arrays that are leaves and results of the tape
 
-    def is_taped(self) -> bool:
-        """Whether the tape is alive. A page without one is a page like any other."""
-        if self.ordered and self.tape() is None:
+    def listener(self) -> Listener | None:
+        """The tape. A buffer whose tape is gone, or goes on with nodes, is one like any other."""
+        tape = self.tape() if self.ordered else None
+        if tape is None:
             self.ordered = False
-        return self.ordered
+        return tape
 
     def is_stale(self) -> bool:
         """Whether the tape was reset since."""
         tape, owner = self.tape(), self.owner()
-        return tape is not None and (owner is None or owner is not tape.pages)
+        return tape is not None and (owner is None or owner is not tape.buffers)
 
     def begin(self) -> None:
         super().begin()
@@ -86,7 +89,7 @@ class TapePage(TraceBuffer):
         with self.lock:
             found = super().slot(leaf, freed)
             if len(self.flags) < len(self.arrays):
-                wanted = leaf_handle(leaf) is not None or past_of(leaf) is not None
+                wanted = leaf_handle(leaf) is not None or grad_fn_of(leaf) is not None
                 self.flags.append(wanted and leaf.dtype.is_inexact)
             return found
 
@@ -94,11 +97,11 @@ class TapePage(TraceBuffer):
         """Each constant is an entry of its own."""
         return node.prim, len(self.constants)
 
-    def note(self, node: Node, form: TraceNode) -> None:
+    def note(self, node: Node, trace_node: TraceNode) -> None:
         with self.lock:
-            self.slots[node] = form
-            self.nodes[form.node] = node
-            self.constants.append((node, form))
+            self.slots[node] = trace_node
+            self.nodes[trace_node.node] = node
+            self.constants.append((node, trace_node))
 
     def given(self) -> list[Node]:
         """Arrays, by slot, and then constants."""
@@ -113,45 +116,49 @@ class TapePage(TraceBuffer):
 
     def take_in(self, h: LazyTensor) -> bool:
         """Have a handle from elsewhere stand for an array, as the entry of what was computed
-        elsewhere does; one of an earlier page of the tape goes on here."""
+        elsewhere does; one of an earlier buffer of the tape goes on here."""
         try:
-            if h._form is not None and h._requires_grad:
-                return not h._page.is_taped() and split(h._page, [h]) and h._form is None
-            if h._form is not None or h._own.inputs:
-                if h._page.is_taped() or h._requires_grad:
+            if h._trace_node is not None and h._requires_grad:
+                return not h._buffer.is_taped() and split(h._buffer, [h]) and h._trace_node is None
+            if h._trace_node is not None or h.leaf_or_node.inputs:
+                if h._buffer.is_taped() or h._requires_grad:
                     return False
                 evaluate([h])
         except RetrogradError:
             return False  # it comes up where somebody looks
-        if h._page.ordered and h._page is not self and isinstance(h._own.prim, ConcreteLeaf):
+        if (
+            h._buffer.ordered
+            and h._buffer is not self
+            and isinstance(h.leaf_or_node.prim, ConcreteLeaf)
+        ):
             h.attach(self)
-            self.own.add(h._own)
-        return h._form is None
+            self.own.add(h.leaf_or_node)
+        return h._trace_node is None
 
     def handle_of(self, node: Node) -> LazyTensor:
         """A handle on what a node over slots stands for here, which is no entry."""
-        form = self.site.form(node)
-        if form.slot >= 0:
-            return LazyTensor.handle_class(self.arrays[form.slot])
-        return LazyTensor.deferred(self, form, False)
+        trace_node = self.site.trace_node(node)
+        if trace_node.slot >= 0:
+            return LazyTensor.handle_class(self.arrays[trace_node.slot])
+        return LazyTensor.deferred(self, trace_node, False)
 
     # -- as nodes -------------------------------------------------------------------------------
     def together(self) -> list[TraceBuffer]:
         tape = self.tape()
         if tape is None or not self.ordered:
             return [self]
-        current = tape.pages.pages if tape.pages is not None else []
-        return [self, *[page for page in current if page is not self]]
+        current = tape.buffers.listed if tape.buffers is not None else []
+        return [self, *[buffer for buffer in current if buffer is not self]]
 
     def part(self, held: Sequence[LazyTensor]) -> TracePart:
         """All that was recorded."""
         part = super().part(held)
-        forms = dict.fromkeys((*self.recorded(), *[f for _, f in self.entered]))
-        return part._replace(outputs=[*forms, *part.outputs], array=self._array)
+        trace_nodes = dict.fromkeys((*self.recorded(), *[f for _, f in self.entered]))
+        return part._replace(outputs=[*trace_nodes, *part.outputs], array=self._array)
 
     def node_of(self, node: Node) -> Node:
         """The node that stands for a node over slots, once there is one."""
-        slot = self.site.form(node).slot
+        slot = self.site.trace_node(node).slot
         return self.nodes[node] if slot < 0 else self._array(slot)
 
     def own_nodes(self) -> list[Node]:
@@ -163,18 +170,20 @@ class TapePage(TraceBuffer):
     def _array(self, k: int) -> Node:
         """The node of what is in a slot."""
         leaf = self.arrays[k]
-        past = past_of(leaf)
+        grad_fn = grad_fn_of(leaf)
         owner = self.owner()
-        page = None if past is None or owner is None else owner.page_of_segment(past.segment)
-        if past is None or page is None:
+        buffer = (
+            None if grad_fn is None or owner is None else owner.buffer_of_segment(grad_fn.segment)
+        )
+        if grad_fn is None or buffer is None:
             return full_history(leaf)
-        return page.nodes[past.form.node]  # pages become nodes in their order
+        return buffer.nodes[grad_fn.output.node]  # buffers become nodes in their order
 
     def materialized(self) -> None:
         """It is nodes from here on, and so is the tape."""
-        for form, leaf in self.results.items():
+        for trace_node, leaf in self.results.items():
             prim: ConcreteLeaf = leaf.prim  # type: ignore[assignment]
-            prim.whole = self.nodes[form.node]
+            prim.whole = self.nodes[trace_node.node]
             VALUES[prim.whole] = prim.array
         tape = self.tape()
         if self.ordered and tape is not None:

@@ -58,7 +58,7 @@ class ArgumentNodes:
 
 
 def _is_number(x: Any) -> bool:
-    return isinstance(x, LazyTensor) and x._form is None and is_weak(x.node)
+    return isinstance(x, LazyTensor) and x._trace_node is None and is_weak(x.node)
 
 
 class TracedSubgraph:

@@ -1,9 +1,8 @@
-"""Gradients of functions that run now, found by forms, as those of `backward()` are.
+"""Gradients of functions that run now, found by trace nodes, as those of `backward()` are.
 
 What was called before with arguments of the same types is not differentiated again: the gradient of
-a form is known from the first time on. Where anything else is going on (transforms around, tapes,
-traces, arguments that want gradients themselves) it is done on nodes.
-"""
+a trace node is known from the first time on. Where anything else is going on (transforms around,
+tapes, traces, arguments that want gradients themselves) it is done on nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +28,9 @@ def force_arguments(leaves: Sequence[Any]) -> bool:
     if sees_all() or is_taped(leaves):
         return False
     waiting = [x for x in leaves if isinstance(x, LazyTensor) and not x.is_computed]
-    if any((x._form is None and not is_weak(x._own)) or x._requires_grad for x in waiting):
+    if any(
+        (x._trace_node is None and not is_weak(x.leaf_or_node)) or x._requires_grad for x in waiting
+    ):
         return False
     evaluate(waiting)
     return True
@@ -39,7 +40,7 @@ def fresh_leaves(nodes: Sequence[Node]) -> list[Node] | None:
     """Leaves with the same values and identities of their own, if all are plain constants."""
     for node in nodes:
         prim = node.prim
-        if not isinstance(prim, ConcreteLeaf) or prim.past is not None:
+        if not isinstance(prim, ConcreteLeaf) or prim.grad_fn is not None:
             return None
         if leaf_handle(node) is not None:
             return None
@@ -55,31 +56,36 @@ def release(nodes: Sequence[Node]) -> None:
 def cached_gradients(value: Any, inner: Sequence[Node]) -> tuple[Any, list[Any]] | None:
     """The value as a constant and its gradients by the leaves; None where that has to be found out
     on nodes, or said there what is wrong."""
-    if not isinstance(value, LazyTensor) or value._form is None or not value._requires_grad:
+    if not isinstance(value, LazyTensor) or value._trace_node is None or not value._requires_grad:
         return None
-    form, page = value._form, value._page
-    if page.is_taped():  # the function uses what is on a tape
+    trace_node, buffer = value._trace_node, value._buffer
+    if buffer.is_taped():  # the function uses what is on a tape
         return None
-    reached = form.slots()
-    if form.freed or form.type.shape or not form.type.dtype.is_float or -1 in reached:
+    reached = trace_node.slots()
+    if (
+        trace_node.freed
+        or trace_node.type.shape
+        or not trace_node.type.dtype.is_float
+        or -1 in reached
+    ):
         return None
-    slots = {node: page.slots[node] for node in inner if node in page.slots}
+    slots = {node: buffer.slots[node] for node in inner if node in buffer.slots}
     own = {slot.slot for slot in slots.values()}
     for k in reached:
-        node = page.arrays[k]
+        node = buffer.arrays[k]
         prim: Any = node.prim
         if k not in own and (prim.replaced or leaf_handle(node) is not None):
             return None
-        if prim.past is not None:
+        if prim.grad_fn is not None:
             return None
     wanted = [slot for slot in slots.values() if slot.slot in reached]
-    found = form.value_and_grads.get(tuple(wanted))
+    found = trace_node.value_and_grads.get(tuple(wanted))
     if found is None:
         with LOCK:
-            found = form.differentiated(wanted)
-    if not page.open:
-        page.reopen()
-    constant, *gradients = [g if g is None else make_handle(page, g, False) for g in found]
+            found = trace_node.differentiated(wanted)
+    if not buffer.open:
+        buffer.reopen()
+    constant, *gradients = [g if g is None else make_handle(buffer, g, False) for g in found]
     by_slot = dict(zip(wanted, gradients, strict=True))
     slopes = [by_slot.get(slots[node]) if node in slots else None for node in inner]
     zero = LazyTensor.handle_class

@@ -22,7 +22,7 @@ from retrograd.passes.lowering import strided_views
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executable import Executable
 from retrograd.schedule.loop_nest import LANES
-from retrograd.schedule.tiling import groups
+from retrograd.tuning import TUNING
 from tests.codegen.emit.fused import fused
 from tests.codegen.emit.summation_order import long, numbers, product_of, same
 from tests.runtime.agreement import GuardedProgram
@@ -230,12 +230,17 @@ def test_contractions_over_two_axes(shapes: Any, axes: tuple[int, int]) -> None:
 
 
 @pytest.mark.slow
-def test_sums_that_bands_take_up_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_that_groups_take_up_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over rows of an element, from where the block before left them: beyond a group of products,
     with totals that wait. Bits are those of the same kernels one after the other."""
     gather_threads()
-    for name, value in (("GRAIN", 0), ("LEAST_ROWS", 2), ("ROW", 64), ("CACHE", 1 << 9)):
-        monkeypatch.setattr(groups, name, value)
+    for name, value in (
+        ("parallel_grain_ns", 0),
+        ("group_rows", 2),
+        ("row_split_bytes", 64),
+        ("tile_bytes", 1 << 9),
+    ):
+        monkeypatch.setattr(TUNING, name, value)
 
     def loss(q: Any, k: Any, v: Any) -> Any:
         p = rg.softmax(q @ k.mT)
@@ -248,9 +253,9 @@ def test_sums_that_bands_take_up_block_by_block(monkeypatch: pytest.MonkeyPatch)
         arrays = [numbers((2, n, 3), float32, n) for n in (queries, 6, 6)]
         graph = rg.trace(rg.grad(loss, argnums=(0, 1, 2)), *arrays)
         cut = [Threaded(graph, n) for n in (1, 2)]
-        assert any(b.summing and b.pieces > 1 for b in cut[0].plan.bands), queries
+        assert any(b.summing and b.tiles_per_element > 1 for b in cut[0].plan.tile_groups), queries
         with pytest.MonkeyPatch.context() as usual:
-            usual.setattr(groups, "GRAIN", 1e18)
+            usual.setattr(TUNING, "parallel_grain_ns", 1e18)
             wanted = GuardedProgram(graph)(arrays)
         for p in cut:
             for y, r in zip(p(arrays), wanted, strict=True):

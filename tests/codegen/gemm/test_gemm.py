@@ -19,8 +19,7 @@ from retrograd.ops.shape import Permute, Slice
 from retrograd.passes.lowering import strided_views
 from retrograd.runtime import compiler
 from retrograd.runtime.executable import Executable
-from retrograd.schedule.loop_nest import COPIES_BYTES
-from retrograd.schedule.tiling import groups
+from retrograd.tuning import TUNING
 from tests.runtime.agreement import GuardedProgram
 
 LAYOUTS = list(itertools.product((False, True), repeat=2))  # whether a and b lie turned
@@ -223,11 +222,13 @@ def test_memory_of_threads_is_counted():
     with rg.num_threads(2):
         two = program.predicted_peak
     with rg.num_threads(1):
-        assert two - program.predicted_peak == program.recipe.facts.scratch == COPIES_BYTES
+        assert (
+            two - program.predicted_peak == program.recipe.facts.scratch == TUNING.gemm_pack_bytes
+        )
 
 
 def test_small_products_take_no_memory():
     """They are done by loops, which read operands where they are."""
     program = Executable(graph_of(20, 20, 20, (False, False), float32))
     assert program.recipe.facts.scratch == 0
-    assert program.plan.nanoseconds({}) < groups.GRAIN
+    assert program.plan.nanoseconds({}) < TUNING.parallel_grain_ns

@@ -16,10 +16,10 @@ from retrograd.ir import Dim, Graph, float32, float64, spec
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.passes import optimize
-from retrograd.runtime import compiler, executable
+from retrograd.runtime import compiler
 from retrograd.runtime.executable import Executable
 from retrograd.schedule.planning.plan import KernelPlan
-from retrograd.schedule.tiling import groups
+from retrograd.tuning import TUNING
 from tests.codegen.gemm.known_sizes import same
 from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import Threaded, gather_threads
@@ -131,13 +131,13 @@ def test_blocks_by_bytes(
     f: Any, shapes: tuple[str, str], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of a size that is not known are cut by what they turn out to have."""
-    monkeypatch.setattr(groups, "CACHE", 1 << 12)
-    monkeypatch.setattr(groups, "GRAIN", 1)
-    monkeypatch.setattr(executable, "GRAIN", 0)
+    monkeypatch.setattr(TUNING, "tile_bytes", 1 << 12)
+    monkeypatch.setattr(TUNING, "parallel_grain_ns", 1)
     gather_threads()
     graph = optimize(rg.trace(f, *[spec(tuple(map(Dim, s)), float32) for s in shapes]))
-    assert any(b.many is not None for b in KernelPlan(graph).bands)
+    assert any(b.tile_count is not None for b in KernelPlan(graph).tile_groups)
     named = Threaded(graph, threads)
+    monkeypatch.setattr(TUNING, "parallel_grain_ns", 0)  # from now on threads share all calls
     rng = np.random.default_rng(0)
     for sizes in [(0, 3, 4, 5), (1, 1, 3, 3), (3, 17, 8, 9), (40, 3, 3, 3), (2, 60, 33, 50)]:
         values = dict(zip("SNKM", sizes, strict=True))

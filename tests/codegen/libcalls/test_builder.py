@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from retrograd.codegen.libcalls.builder import TILE, LibCallBuilder, helper
+from retrograd.codegen.libcalls.builder import LibCallBuilder, helper
 from retrograd.ir import float64
+from retrograd.tuning import TUNING
 from tests.codegen.llvm_function import run
 
 
@@ -25,7 +26,13 @@ def turn(w: LibCallBuilder) -> None:
 
 @pytest.mark.parametrize("paired", [False, True], ids=["real", "complex"])
 def test_transposes_by_tiles(paired: bool) -> None:
-    for n in (0, 1, TILE - 1, TILE, 2 * TILE + 3):
+    for n in (
+        0,
+        1,
+        TUNING.transpose_tile_rows - 1,
+        TUNING.transpose_tile_rows,
+        2 * TUNING.transpose_tile_rows + 3,
+    ):
         x = np.random.default_rng(n).standard_normal((n, 2 * n) if paired else (n, n))
         x = x.view(complex) if paired else x
         y = np.full_like(x, np.nan)

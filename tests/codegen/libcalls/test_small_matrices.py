@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.codegen.libcalls.small_matrices import UNROLLED
+from retrograd.tuning import TUNING
 from tests.codegen.libcalls.arrays import N, compiled, drawn, positive
 
 
@@ -18,7 +18,7 @@ def all_of(x, a, b):
 @pytest.mark.sample(1)
 def test_known_and_named_sizes(dtype: str) -> None:
     named = compiled(all_of, dtype, (3, N, N), (3, N, N), (3, N, 2))
-    for n in (2, UNROLLED):
+    for n in (2, TUNING.unrolled_matrix_rows):
         arrays = positive(dtype, 3, n, n), drawn(dtype, 3, n, n), drawn(dtype, 3, n, 2)
         known = compiled(all_of, dtype, *[a.shape for a in arrays])(*arrays)
         for y, z in zip(named(*arrays), known, strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from retrograd.codegen.math import FUNCTIONS
+from retrograd.codegen.emit.elementwise import ELEMENTWISE
 from retrograd.codegen.math.term import Term, formula
 from retrograd.ir import DType, float64
 from tests.codegen.math.lanes import Functions, Write
@@ -43,7 +43,7 @@ def values(names: Iterable[str], *arrays: Any, dtype: DType = float64) -> list[A
 @cache
 def _named(names: tuple[str, ...], dtype: DType, count: int) -> Functions:
     def of(name: str) -> Write:
-        return lambda at, x: FUNCTIONS[name](at, *x)
+        return lambda at, x: ELEMENTWISE[name](at, *x)
 
     return _compiled([of(n) for n in names], dtype, count)
 

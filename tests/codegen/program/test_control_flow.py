@@ -55,7 +55,7 @@ def test_threads_and_tiers_change_no_bit():
         return last.sum() + (a * a).sum() + b.sum()
 
     graph = rg.trace(rg.value_and_grad(loss, argnums=(0, 1)), *map(rg.tensor, args))
-    assert any(band.together for band in KernelPlan(graph.optimize()).bands)
+    assert any(group.is_region for group in KernelPlan(graph.optimize()).tile_groups)
     results = []
     for threads in (1, 2, 3):
         with rg.num_threads(threads):

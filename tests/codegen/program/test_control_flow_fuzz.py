@@ -16,11 +16,9 @@ from retrograd.ops.control import Cond, Scan, Sized
 from retrograd.ops.identity import items
 from retrograd.ops.leaf import input_node
 from retrograd.passes import optimize
-from retrograd.runtime import executable as programs
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executable import Executable
-from retrograd.schedule import loop_nest
-from retrograd.schedule.tiling import groups
+from retrograd.tuning import TUNING
 from tests.runtime.fuzz_checks import COUNTS, Threaded, gather_threads
 from tests.runtime.fuzz_graphs import Fuzz
 
@@ -98,11 +96,11 @@ def test_in_a_scan_that_threads_go_through(start, monkeypatch):
         expected = [np.stack(parts) for parts in zip(*steps, strict=True)]
         with monkeypatch.context() as small:
             for name, value in (
-                ("GRAIN", 0), ("LEAST_ROWS", 1), ("PRODUCT_ROWS", 1), ("BLOCK", 20), ("CACHE", 256),
+                ("parallel_grain_ns", 0), ("group_rows", 1), ("gemm_tile_rows", 1),
+                ("tile_grain_ns", 20), ("tile_bytes", 256),
             ):  # fmt: skip
-                small.setattr(groups, name, value)
-            small.setattr(loop_nest, "PLACE", 1)
-            small.setattr(programs, "GRAIN", 0, raising=False)
+                small.setattr(TUNING, name, value)
+            small.setattr(TUNING, "scatter_slice_elements", 1)
             for threads in COUNTS:
                 program = Threaded(outer, threads)
                 for _ in range(2):

@@ -40,14 +40,14 @@ def a_walk_in_a_choice(w, x):
     return rg.cond(x[0, 0] > -50, lambda x: walked(w, x), lambda x: x, x)
 
 
-def shared_walks(bands, within=False):
+def shared_walks(tile_groups, within=False):
     """Walks through graphs inside of regions, whose levels threads share."""
     count = 0
-    for band in bands:
-        for kernel in band.kernels if band.together else ():
+    for group in tile_groups:
+        for kernel in group.kernels if group.is_region else ():
             for region in regions_of(kernel):
                 count += within and region.walk is not None
-                count += sum(shared_walks(block, True) for block in region.bands)
+                count += sum(shared_walks(block, True) for block in region.tile_groups)
     return count
 
 
@@ -56,7 +56,7 @@ def shared_walks(bands, within=False):
 @pytest.mark.sample(1)
 def test_threads_share_the_levels_of_walks_in_regions(f, differentiated):
     graph = the_same_for_threads_and_tiers(f, differentiated)
-    assert shared_walks(KernelPlan(graph.optimize()).bands) >= 1 + differentiated
+    assert shared_walks(KernelPlan(graph.optimize()).tile_groups) >= 1 + differentiated
 
 
 def test_checks_that_fail_in_walks_in_regions():

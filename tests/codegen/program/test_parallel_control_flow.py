@@ -61,13 +61,13 @@ FORMS = (
 )  # fmt: skip
 
 
-def depth(bands):
+def depth(tile_groups):
     """How many regions that threads share are in one another."""
     inner = [0]
-    for band in bands:
-        for kernel in band.kernels if band.together else ():
+    for group in tile_groups:
+        for kernel in group.kernels if group.is_region else ():
             for region in regions_of(kernel):
-                inner += [1 + depth(block) for block in region.bands]
+                inner += [1 + depth(block) for block in region.tile_groups]
     return max(inner)
 
 
@@ -77,13 +77,13 @@ def depth(bands):
 def test_threads_and_tiers_change_no_bit(f, differentiated):
     graph = the_same_for_threads_and_tiers(f, differentiated)
     wanted = 3 if f is loops_in_a_choice_in_a_scan else 1
-    assert depth(KernelPlan(graph.optimize()).bands) >= wanted
+    assert depth(KernelPlan(graph.optimize()).tile_groups) >= wanted
 
 
 def test_a_gradient_through_steps_whose_number_was_not_known():
     """All that it runs is inside of a region that learns a size."""
     f = rg.grad(lambda w, x: (loop(w, x) ** 2).sum())
-    assert depth(KernelPlan(rg.trace(f, rg.tensor(W), rg.tensor(X)).optimize()).bands) == 2
+    assert depth(KernelPlan(rg.trace(f, rg.tensor(W), rg.tensor(X)).optimize()).tile_groups) == 2
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_failures_give_back_what_was_allocated():
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_bands_inside_know_sizes_that_occur_nowhere_else(threads):
+def test_groups_inside_know_sizes_that_occur_nowhere_else(threads):
     """The rows of what a branch does are `N*P`, a size that nothing before it has."""
 
     def f(b, x, w):

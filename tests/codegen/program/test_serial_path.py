@@ -11,10 +11,10 @@ import retrograd as rg
 from retrograd.codegen.program.serial_path import limits
 from retrograd.ir import Dim, float32, spec
 from retrograd.passes import optimize
-from retrograd.runtime import executable
 from retrograd.runtime.executable import Executable
 from retrograd.schedule.control_regions import regions_of
 from retrograd.schedule.planning.plan import KernelPlan
+from retrograd.tuning import TUNING
 from tests.codegen.gemm.known_sizes import same
 from tests.runtime.fuzz_checks import Threaded, gather_threads
 
@@ -29,7 +29,6 @@ def no_store(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_loops_of_few_rows(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop whose rows have a name: one thread goes through few of them in one go."""
-    monkeypatch.setattr(executable, "GRAIN", 0)
     gather_threads()
 
     def loss(h: Any, w: Any, u: Any, xs: Any) -> Any:
@@ -45,8 +44,11 @@ def test_loops_of_few_rows(threads: int, monkeypatch: pytest.MonkeyPatch) -> Non
     graph = optimize(rg.trace(f, *specs))
     plan = KernelPlan(graph)
     regions = [r for k in plan.kernels for r in regions_of(k)]
-    assert any(limits([b for block in r.bands for b in block]) for r in regions if r.bands)
+    assert any(
+        limits([b for block in r.tile_groups for b in block]) for r in regions if r.tile_groups
+    )
     named = Threaded(graph, threads)
+    monkeypatch.setattr(TUNING, "parallel_grain_ns", 0)  # from now on threads share all calls
     rng = np.random.default_rng(0)
     for n in (0, 1, 3, 17, 2500):
         arrays = [
@@ -71,7 +73,7 @@ def test_only_named_rows_of_few_kernels_have_the_way() -> None:
         return x
 
     def most(f: Any, rows: Any) -> dict[Dim, int] | None:
-        return limits(KernelPlan(optimize(rg.trace(f, spec((rows, 4), float32)))).bands)
+        return limits(KernelPlan(optimize(rg.trace(f, spec((rows, 4), float32)))).tile_groups)
 
     rows = Dim("N")
     found = most(chain, rows)

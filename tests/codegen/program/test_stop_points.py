@@ -111,7 +111,7 @@ def test_what_is_brief_is_not_looked_at() -> None:
 def test_only_long_kernels_look_by_themselves() -> None:
     def looking(f: Callable[..., Any], *types: TensorType) -> list[bool]:
         plan = KernelPlan(rg.trace(f, *types))
-        return [takes_long(k, band) for band in plan.bands for k in band.kernels]
+        return [takes_long(k, group) for group in plan.tile_groups for k in group.kernels]
 
     assert looking(lambda x: x @ x, SQUARE) == [True]
     assert looking(lambda x: x @ x, spec((10, 10))) == [False]
@@ -124,5 +124,5 @@ def test_the_first_kernel_that_overwrites_what_was_given() -> None:
     assert first_overwriting(plain) == -1
     at = first_overwriting(given)
     assert at >= 0
-    assert given.inputs[0] in given.bands[at].writes
-    assert all(given.inputs[0] not in band.writes for band in given.bands[:at])
+    assert given.inputs[0] in given.tile_groups[at].writes
+    assert all(given.inputs[0] not in group.writes for group in given.tile_groups[:at])

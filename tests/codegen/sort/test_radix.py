@@ -4,10 +4,19 @@ import numpy as np
 import pytest
 
 from retrograd.codegen.builder import FunctionBuilder
-from retrograd.codegen.sort.radix import INSERTION, sorter
+from retrograd.codegen.sort.radix import sorter
+from retrograd.tuning import TUNING
 from tests.codegen.llvm_function import compiled
 
-SIZES = (0, 1, 2, INSERTION - 1, INSERTION, INSERTION + 1, 1000)
+SIZES = (
+    0,
+    1,
+    2,
+    TUNING.insertion_sort_words - 1,
+    TUNING.insertion_sort_words,
+    TUNING.insertion_sort_words + 1,
+    1000,
+)
 
 
 @pytest.mark.parametrize(("bits", "low"), [(8, 0), (16, 0), (64, 32), (128, 64)])

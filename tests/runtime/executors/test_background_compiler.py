@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrograd.ir import Graph, float32, spec
+from retrograd.ir import Graph, Node, float32, spec
 from retrograd.ops import elementwise as el
 from retrograd.ops.leaf import input_node
-from retrograd.runtime.executors import background_compiler, tiered
-from retrograd.runtime.executors.background_compiler import AT_MOST, BackgroundCompiler
+from retrograd.ops.matmul import DotGeneral
+from retrograd.runtime.executors import background_compiler, op_kernels, tiered
+from retrograd.runtime.executors.background_compiler import BackgroundCompiler
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.tiered import TieredProgram
+from retrograd.tuning import TUNING
 
 X = np.linspace(-1, 1, 5, dtype=np.float32)
 
@@ -62,13 +65,58 @@ def test_what_ran_once_is_compiled_while_nobody_waits(own: BackgroundCompiler) -
     assert own._thread is None
 
 
+def test_products_of_matrices_get_their_best_code_in_the_background(
+    own: BackgroundCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks for the first large product gets it from code that is made in haste."""
+    made: list[tuple[int, str]] = []
+    compiled = op_kernels._compiled
+
+    def noted(node: Node, kind: str, level: int) -> op_kernels.Code:
+        made.append((level, threading.current_thread().name))
+        return compiled(node, kind, level)
+
+    monkeypatch.setattr(op_kernels, "BEHIND", own)
+    monkeypatch.setattr(op_kernels, "_PROGRAMS", {})
+    monkeypatch.setattr(op_kernels, "_compiled", noted)
+    here, behind = threading.current_thread().name, "retrograd-compiler"
+
+    def product(n: int) -> bytes:
+        x = input_node(spec((n, n), float32))
+        a = np.random.default_rng(n).normal(size=(n, n)).astype(np.float32)
+        (y,) = OpByOpExecutor(Graph([x], [DotGeneral((1,), (0,))(x, x)]))([a])
+        return y.tobytes()
+
+    product(8)
+    monkeypatch.setattr(TUNING, "background_idle_s", 3600.0)
+    large = product(256)
+    assert made == [(0, here), (1, here)]
+    own.finish()
+    assert made[2:] == [(2, behind)]
+    assert product(256) == large
+    assert len(made) == 3
+
+
+def test_a_product_that_takes_longer_than_the_compiler_waits_for_it(
+    own: BackgroundCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(op_kernels, "BEHIND", own)
+    monkeypatch.setattr(op_kernels, "_PROGRAMS", {})
+    monkeypatch.setattr(TUNING, "hasty_product_work", 1 << 20)
+    x = input_node(spec((256, 256), float32))
+    kernel = op_kernels.OpKernel(DotGeneral((1,), (0,))(x, x))
+    kernel.program()
+    assert [code.level for code in op_kernels._PROGRAMS.values()] == [2]
+    assert own._thread is None
+
+
 def test_what_ran_last_comes_first_and_what_fails_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     b = BackgroundCompiler()
     done: list[str] = []
     gate = Slow(done, "gate")
     gate.may.clear()
     b.ran(gate)
-    monkeypatch.setattr(background_compiler, "QUIET", 0.0)
+    monkeypatch.setattr(TUNING, "background_idle_s", 0.0)
     while b._waiting:  # it has been taken, and waits for its gate
         pass
     every = [Slow(done, name, ValueError(name) if name == "b" else None) for name in "abc"]
@@ -82,30 +130,33 @@ def test_what_ran_last_comes_first_and_what_fails_is_left(monkeypatch: pytest.Mo
 def test_no_more_than_some_wait_and_nothing_lives_for_it() -> None:
     b = BackgroundCompiler()
     done: list[str] = []
-    every = [Slow(done, str(i)) for i in range(AT_MOST + 3)]
+    every = [Slow(done, str(i)) for i in range(TUNING.background_programs + 3)]
     for x in every:
         b.ran(x)
     del every[-1], x
     gc.collect()
     b.finish()
-    assert done == [str(i) for i in reversed(range(3, AT_MOST + 2))]
+    assert done == [str(i) for i in reversed(range(3, TUNING.background_programs + 2))]
 
 
 def test_it_waits_for_quiet(own: BackgroundCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_compiler, "QUIET", 3600.0)
+    monkeypatch.setattr(TUNING, "background_idle_s", 3600.0)
     p = program()
     p([X])
     assert own._thread is not None
     assert own._thread.is_alive()
     assert not p.is_compiled
-    monkeypatch.setattr(background_compiler, "QUIET", 0.0)
+    monkeypatch.setattr(TUNING, "background_idle_s", 0.0)
     own.finish()
     assert p.is_compiled
 
 
 def test_large_and_rare_programs_are_left_to_those_who_run_them(own: BackgroundCompiler) -> None:
     x = input_node(spec((5,), float32))
-    large, rare = program(tiered.BRIEF + 1), TieredProgram(Graph([x], [el.exp(x)]), patient=True)
+    large, rare = (
+        program(TUNING.waiting_nodes + 1),
+        TieredProgram(Graph([x], [el.exp(x)]), patient=True),
+    )
     for p in (large, rare):
         p([X])
         assert not p.is_compiled
@@ -150,7 +201,7 @@ def test_it_is_compiled_by_whoever_is_first(own: BackgroundCompiler) -> None:
 def test_there_is_no_thread_while_the_process_forks(
     own: BackgroundCompiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_compiler, "QUIET", 3600.0)
+    monkeypatch.setattr(TUNING, "background_idle_s", 3600.0)
     p = program()
     p([X])
     own.before_fork()
@@ -161,7 +212,7 @@ def test_there_is_no_thread_while_the_process_forks(
     assert not p.is_compiled
     p([X])
     assert own._thread is not None
-    monkeypatch.setattr(background_compiler, "QUIET", 0.0)
+    monkeypatch.setattr(TUNING, "background_idle_s", 0.0)
     own.finish()
     assert p.is_compiled
 

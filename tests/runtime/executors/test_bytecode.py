@@ -16,10 +16,10 @@ from retrograd.ops.linalg import Cholesky
 from retrograd.ops.shape import reshape
 from retrograd.passes import optimize
 from retrograd.runtime.backends import compile_graph
-from retrograd.runtime.executors import bytecode
 from retrograd.runtime.executors.bytecode import BytecodeExecutor, is_long
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.tiered import TieredProgram
+from retrograd.tuning import TUNING
 from tests.random_graphs import random_arrays, random_graph
 
 
@@ -59,7 +59,7 @@ def test_any_graph_gives_the_bits_of_the_interpreter(seed):
 @pytest.fixture
 def short(monkeypatch):
     """Have a tenth of the operations make a program long."""
-    monkeypatch.setattr(bytecode, "MANY", bytecode.MANY // 10)
+    monkeypatch.setattr(TUNING, "bytecode_operations", TUNING.bytecode_operations // 10)
 
 
 @pytest.mark.usefixtures("short")
@@ -129,7 +129,7 @@ def test_memory_of_values_that_are_not_needed_any_more_is_used_again():
 
 
 def test_long_tables_are_cut(monkeypatch):
-    monkeypatch.setattr(bytecode, "PIECE", 7)
+    monkeypatch.setattr(TUNING, "bytecode_calls", 7)
     graph = optimize(straight(40))
     expected = OpByOpExecutor(graph)(numbers())
     assert [a.tobytes() for a in BytecodeExecutor(graph)(numbers())] == [
@@ -158,12 +158,12 @@ def test_several_threads_at_once():
 def test_what_is_compiled_into_one_function_all_the_same():
     x = input_node(spec((1000,), float64))
     y = x
-    for _ in range(bytecode.MANY + 1):
+    for _ in range(TUNING.bytecode_operations + 1):
         y = el.sin(y)
     assert not is_long(Graph([x], [y]))  # arrays, for which it pays to keep them in the cache
     n = input_node(spec((Dim("N"),), float64))
     y = n
-    for _ in range(bytecode.MANY + 1):
+    for _ in range(TUNING.bytecode_operations + 1):
         y = el.sin(y)
     assert not is_long(Graph([n], [y]))
     assert not is_long(straight(100))

@@ -19,6 +19,7 @@ from retrograd.passes import optimize
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors import op_kernels
+from retrograd.runtime.executors.background_compiler import BackgroundCompiler
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.paired_program import on_real
 from tests.functions.programs import random_program
@@ -196,6 +197,7 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """The code of one level only."""
     monkeypatch.setattr(op_kernels, "_PROGRAMS", OrderedDict())
     monkeypatch.setattr(op_kernels, "LEVELS", LEVELS[request.param])
+    monkeypatch.setattr(op_kernels, "BEHIND", BackgroundCompiler(used=False))
 
 
 @pytest.mark.usefixtures("level")

@@ -8,7 +8,8 @@ from retrograd.ir import Graph, float32, spec
 from retrograd.ops import elementwise as el
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backends import start_graph
-from retrograd.runtime.executors.tiered import HUGE, PATIENCE, TieredProgram
+from retrograd.runtime.executors.tiered import TieredProgram
+from retrograd.tuning import TUNING
 
 
 def test_a_program_is_compiled_when_it_returns_often() -> None:
@@ -17,7 +18,7 @@ def test_a_program_is_compiled_when_it_returns_often() -> None:
     assert isinstance(program, TieredProgram)
     array = np.linspace(-1, 1, 3, dtype=np.float32)
     results = []
-    for _ in range(PATIENCE):
+    for _ in range(TUNING.interpreted_nodes):
         results.append(program([array])[0].tobytes())
         if program.is_compiled:
             break
@@ -49,10 +50,10 @@ def test_large_work_is_compiled_at_once() -> None:
 
 def test_huge_graphs_are_run_a_few_times_before_they_are_compiled() -> None:
     y = x = input_node(spec((), float32))
-    for _ in range(HUGE + 100):
+    for _ in range(TUNING.huge_nodes + 100):
         y = y + x
     program = start_graph(Graph([x], [y]), "llvm")
     assert isinstance(program, TieredProgram)
     for _ in range(3):
-        assert program([np.full((), 0.5, np.float32)])[0].item() == (HUGE + 101) / 2
+        assert program([np.full((), 0.5, np.float32)])[0].item() == (TUNING.huge_nodes + 101) / 2
     assert not program.is_compiled

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from retrograd.scalar.machine.formulas import OpcodeFormula, backward, forward, place
+from retrograd.scalar.machine.formulas import OpcodeFormula, backward, forward, slot
 from retrograd.scalar.machine.opcodes import BY_NAME, OPCODES
 
 FUNCTIONS = {
@@ -27,9 +27,9 @@ def run(formula: OpcodeFormula, g: float, y: float, a: float, b: float) -> list[
 
 
 def test_what_is_given_has_numbers_below_0() -> None:
-    assert [place(name) for name in ("g", "y", "a", "b")] == [-4, -3, -2, -1]
+    assert [slot(name) for name in ("g", "y", "a", "b")] == [-4, -3, -2, -1]
     (step,) = forward(BY_NAME["sub"]).steps
-    assert (step.op, step.args) == ("sub", (place("a"), place("b")))
+    assert (step.op, step.args) == ("sub", (slot("a"), slot("b")))
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_steps_are_in_order_and_each_once() -> None:
 
 def test_an_operand_without_a_derivative_gets_nothing() -> None:
     assert backward(BY_NAME["powc"]).results[1] is None
-    assert backward(BY_NAME["add"]).results == (place("g"), place("g"))
+    assert backward(BY_NAME["add"]).results == (slot("g"), slot("g"))

@@ -11,8 +11,9 @@ import pytest
 import retrograd as rg
 from retrograd.runtime import compiler
 from retrograd.runtime.executable import Executable
+from retrograd.schedule.memory.workspace import gemms
 from retrograd.schedule.planning.plan import KernelPlan
-from retrograd.schedule.tiling.groups import CACHE
+from retrograd.tuning import TUNING
 from tests.runtime.fuzz_checks import Threaded, gather_threads
 
 ROWS, COLUMNS, BATCH = 192, 160, 128
@@ -33,13 +34,13 @@ def arrays():
 
 def fetched(plan: KernelPlan):
     """What products fetch: input, bytes of a row, and the most bytes."""
-    nests = [n for k in plan.kernels for n in k.nests]
-    return [(b.number, *sizes) for n in nests for b, *sizes in n.info.get("soon", [])]
+    nests = gemms(plan.kernels)
+    return [(b.number, *sizes) for n in nests for b, *sizes in n.prefetch]
 
 
 def test_what_is_updated_in_place_is_fetched_by_row(arrays):
     plan = KernelPlan(rg.trace(step, *arrays), donate=(0, 1))
-    assert sorted(fetched(plan)) == [(k, 4 * COLUMNS, CACHE // 2) for k in (0, 1)]
+    assert sorted(fetched(plan)) == [(k, 4 * COLUMNS, TUNING.tile_bytes // 2) for k in (0, 1)]
 
 
 def test_nothing_is_fetched_where_results_are_new_arrays(arrays):
@@ -55,7 +56,7 @@ def test_what_the_product_reads_itself_is_not_fetched():
 
 
 def test_what_the_product_makes_is_not_fetched(arrays):
-    """It is there, and rows of buffers that are no rows of the band are not known."""
+    """It is there, and rows of buffers that are no rows of the tile group are not known."""
 
     def f(w, x, g):
         y = g.T @ x

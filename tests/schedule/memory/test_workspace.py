@@ -3,9 +3,9 @@
 import retrograd as rg
 from retrograd.ir import Dim, float32, spec
 from retrograd.ops.numerics.summation import PRODUCTS
-from retrograd.schedule.loop_nest import COPIES_BYTES, TOTALS_BYTES
 from retrograd.schedule.memory.workspace import waiting, work_bytes
 from retrograd.schedule.planning.plan import KernelPlan
+from retrograd.tuning import TUNING
 
 
 def most_at_once(k: int) -> int:
@@ -30,9 +30,9 @@ def test_only_long_sums_need_memory_for_totals() -> None:
         products = [n for kernel in plan.every for n in kernel.nests if n.kind == "gemm"]
         assert products
         assert plan.work is not None
-        assert plan.work.bytes == work_bytes(products, plan.bands)
-        return work_bytes(products, plan.bands)
+        assert plan.work.bytes == work_bytes(products, plan.tile_groups)
+        return work_bytes(products, plan.tile_groups)
 
-    assert taken(PRODUCTS.group) == COPIES_BYTES
-    assert taken(PRODUCTS.group + 1) == COPIES_BYTES + TOTALS_BYTES
-    assert taken(Dim("K")) == COPIES_BYTES + TOTALS_BYTES
+    assert taken(PRODUCTS.group) == TUNING.gemm_pack_bytes
+    assert taken(PRODUCTS.group + 1) == TUNING.gemm_pack_bytes + TUNING.gemm_totals_bytes
+    assert taken(Dim("K")) == TUNING.gemm_pack_bytes + TUNING.gemm_totals_bytes

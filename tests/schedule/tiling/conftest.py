@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrograd.schedule import cost_model
-from retrograd.schedule.tiling import groups, remat
+from retrograd.tuning import TUNING
 from tests.runtime.fuzz_checks import gather_threads
 
 
@@ -13,9 +12,14 @@ from tests.runtime.fuzz_checks import gather_threads
 def tiny(monkeypatch):
     """Have the smallest of work cut in many blocks, on many threads."""
     gather_threads()
-    for name, value in (("GRAIN", 0), ("LEAST_ROWS", 2), ("PRODUCT_ROWS", 1), ("ROW", 64)):
-        monkeypatch.setattr(groups, name, value)
-    monkeypatch.setattr(cost_model, "FAR", 64)
-    monkeypatch.setattr(remat, "WORTH", 1e6)
-    monkeypatch.setattr(remat, "GAIN", 0)
+    for name, value in (
+        ("parallel_grain_ns", 0),
+        ("group_rows", 2),
+        ("gemm_tile_rows", 1),
+        ("row_split_bytes", 64),
+    ):
+        monkeypatch.setattr(TUNING, name, value)
+    monkeypatch.setattr(TUNING, "uncached_bytes", 64)
+    monkeypatch.setattr(TUNING, "remat_time_ratio", 1e6)
+    monkeypatch.setattr(TUNING, "remat_memory_ratio", 0)
     return monkeypatch

@@ -1,4 +1,5 @@
-"""What is read next to a padding stays in the rows of a band, also where nothing is to be read.
+"""What is read next to a padding stays in the rows of a tile group, also where nothing is to be
+read.
 
 Positions are evaluated by hand for all iterations of the loops, and results compared with NumPy's.
 """
@@ -18,8 +19,8 @@ from retrograd.runtime.backend import Array
 from retrograd.schedule.loop_nest import LoopNest, live
 from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.ssa import SSAValue
-from retrograd.schedule.tiling import groups
 from retrograd.schedule.tiling.affine import Touch, touches
+from retrograd.tuning import TUNING
 from tests.runtime.fuzz_checks import COUNTS, Threaded, gather_threads
 
 OPS: dict[str, Any] = {
@@ -39,8 +40,13 @@ OPS: dict[str, Any] = {
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the smallest of work cut in many blocks."""
     gather_threads()
-    for name, value in {"GRAIN": 0, "LEAST_ROWS": 1, "BLOCK": 1e-3, "CACHE": 64}.items():
-        monkeypatch.setattr(groups, name, value)
+    for name, value in {
+        "parallel_grain_ns": 0,
+        "group_rows": 1,
+        "tile_grain_ns": 1e-3,
+        "tile_bytes": 64,
+    }.items():
+        monkeypatch.setattr(TUNING, name, value)
 
 
 def evaluate(v: SSAValue, counters: tuple[int, ...]) -> Any:
@@ -62,7 +68,7 @@ def positions(nest: LoopNest, load: SSAValue) -> dict[int, set[int]]:
 def assert_in_rows(plan: KernelPlan) -> int:
     """How many loads of what exists as blocks are under a condition; all are in their rows."""
     guarded = 0
-    for joined in plan.bands:
+    for joined in plan.tile_groups:
         assert isinstance(joined.rows, int)
         for nest in (n for k in joined.kernels for n in k.nests):
             for load in (v for v in live(nest) if v.op == "load" and v.attr in joined.local):

@@ -1,4 +1,5 @@
-"""Bands that are cut inside of their elements: attention over long sequences, in blocks of queries.
+"""Tile groups that are cut inside of their elements: attention over long sequences, in blocks of
+queries.
 
 Values and gradients are compared with NumPy's in float64, bits with those of the same kernels run
 one after the other.
@@ -19,10 +20,10 @@ from retrograd.nn import functional as F
 from retrograd.passes import optimize
 from retrograd.passes.lowering import strided_views
 from retrograd.runtime.backend import Array
-from retrograd.schedule import cost_model
 from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling import groups
 from retrograd.schedule.tiling.analysis import Rows, Sums, element
+from retrograd.tuning import TUNING
 from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import COUNTS, Threaded, gather_threads
 from tests.schedule.tiling.attention import attention, given, graph_of
@@ -48,8 +49,8 @@ def by_hand(arrays: Sequence[Array], allowed: Array | None, added: Array | None)
     return [inner**2, ds @ k * scale, turned @ q * scale, np.swapaxes(p, -1, -2) @ dy]
 
 
-def inner_bands(plan: KernelPlan) -> list[groups.TileGroup]:
-    return [b for b in plan.bands if b.within and b.pieces > 1]
+def inner_groups(plan: KernelPlan) -> list[groups.TileGroup]:
+    return [b for b in plan.tile_groups if b.element_rows and b.tiles_per_element > 1]
 
 
 def close(found: Sequence[Array], expected: Sequence[Array]) -> None:
@@ -71,7 +72,7 @@ def masked(rows: int, keys: int) -> Array:
 ])  # fmt: skip
 @pytest.mark.sample(1)
 def test_against_numpy(queries, keys, width, kind, monkeypatch):
-    monkeypatch.setattr(cost_model, "FAR", 1 << 20)
+    monkeypatch.setattr(TUNING, "uncached_bytes", 1 << 20)
     arrays = given((2, 2, queries), width, keys)
     mask = masked(queries, keys) if "boolean" in kind else None
     allowed, added = mask, None
@@ -82,8 +83,8 @@ def test_against_numpy(queries, keys, width, kind, monkeypatch):
         allowed = below if mask is None else mask & below
     graph = graph_of(attention(mask, "causal" in kind), arrays)
     plan = KernelPlan(graph)
-    assert len(inner_bands(plan)) == 2  # one forward, one backward
-    assert any(b.summing for b in plan.bands)
+    assert len(inner_groups(plan)) == 2  # one forward, one backward
+    assert any(b.summing for b in plan.tile_groups)
     assert any(k.again for k in plan.kernels)
     program = Threaded(graph, 2)
     found = program(arrays)
@@ -116,15 +117,15 @@ def test_a_large_mask_is_not_stored():
 
 def test_short_sequences_stay_as_they_are():
     plan = KernelPlan(graph_of(attention(causal=True), given((16, 4, 128), 32, 128)))
-    assert not inner_bands(plan)
+    assert not inner_groups(plan)
     assert not any(k.again for k in plan.kernels)
 
 
 def same_as_in_turn(graph: Graph, arrays: Sequence[Array]) -> None:
     cut = [Threaded(graph, n) for n in COUNTS]
-    assert any(b.within for b in cut[0].plan.bands)
+    assert any(b.element_rows for b in cut[0].plan.tile_groups)
     with pytest.MonkeyPatch.context() as usual:
-        usual.setattr(groups, "GRAIN", 1e18)
+        usual.setattr(TUNING, "parallel_grain_ns", 1e18)
         plain = GuardedProgram(graph)
     expected = plain(arrays)
     for program in [*cut, *cut]:  # each twice: frames are used again
@@ -159,8 +160,8 @@ def finished(q: Any, k: Any, v: Any) -> Any:
 @pytest.mark.parametrize("far", [8, 1 << 30])
 @pytest.mark.sample(1)
 def test_bits_where_not_everything_goes_row_by_row(tiny, loss, far):
-    tiny.setattr(groups, "CACHE", 8)
-    tiny.setattr(cost_model, "FAR", far)
+    tiny.setattr(TUNING, "tile_bytes", 8)
+    tiny.setattr(TUNING, "uncached_bytes", far)
     arrays = given((2, 2, 6), 3, 6)
     same_as_in_turn(graph_of(loss, arrays), arrays)
 
@@ -182,7 +183,7 @@ SHAPES = [((3, 5), 4, 7), ((2, 3, 9), 3, 11), ((2, 17), 16, 33), ((2, 2, 6), 1, 
 @pytest.mark.parametrize(("cache", "causal"), [(8, True), (100, False)])
 @pytest.mark.sample(1)
 def test_bits_are_those_of_kernels_in_turn(tiny, shape, width, keys, cache, causal):
-    tiny.setattr(groups, "CACHE", cache)
+    tiny.setattr(TUNING, "tile_bytes", cache)
     arrays = given(shape, width, keys)
     graph = graph_of(attention(causal=causal), arrays)
     same_as_in_turn(graph, arrays)
@@ -194,7 +195,7 @@ def test_products_by_the_routine(tiny, shape, width, keys):
     """Which are cut into rows and into terms of sums as well."""
     for name in strided_views.LIMITS:
         tiny.setattr(strided_views, name, 0)
-    tiny.setattr(groups, "CACHE", 8)
+    tiny.setattr(TUNING, "tile_bytes", 8)
     arrays = given(shape, width, keys)
     graph = graph_of(attention(), arrays)
     symbols = GuardedProgram(graph).recipe.facts.symbols
@@ -205,13 +206,13 @@ def test_products_by_the_routine(tiny, shape, width, keys):
 
 def test_half_precision_is_not_added_up_in_parts(tiny):
     """Partial sums in memory would be rounded to half precision."""
-    tiny.setattr(groups, "CACHE", 8)
+    tiny.setattr(TUNING, "tile_bytes", 8)
     arrays = [a.astype(np.float16) for a in given((3, 6), 4, 6)]
     graph = graph_of(attention(), arrays)
     program = Threaded(graph, 2)
-    assert not any(b.summing for b in program.plan.bands)
+    assert not any(b.summing for b in program.plan.tile_groups)
     with pytest.MonkeyPatch.context() as usual:
-        usual.setattr(groups, "GRAIN", 1e18)
+        usual.setattr(TUNING, "parallel_grain_ns", 1e18)
         plain = GuardedProgram(graph)
     for y, r in zip(program(arrays), plain(arrays), strict=True):
         assert y.tobytes() == r.tobytes()
@@ -219,8 +220,14 @@ def test_half_precision_is_not_added_up_in_parts(tiny):
 
 def test_parts_of_a_concat_are_no_rows_of_it(monkeypatch):
     """A kernel whose nests each write a part of a buffer is not cut into rows of this buffer."""
-    for name, value in {"GRAIN": 0, "ROW": 4, "LEAST_ROWS": 1, "BLOCK": 1e-3, "CACHE": 64}.items():
-        monkeypatch.setattr(groups, name, value)
+    for name, value in {
+        "parallel_grain_ns": 0,
+        "row_split_bytes": 4,
+        "group_rows": 1,
+        "tile_grain_ns": 1e-3,
+        "tile_bytes": 64,
+    }.items():
+        monkeypatch.setattr(TUNING, name, value)
     x = np.random.default_rng(0).integers(1, 200, (17, 17)).astype(np.uint8)
 
     def f(x):
@@ -248,9 +255,9 @@ def test_blocks_of_a_product_that_reads_strips_are_wide(columns, strips):
     shapes = (300, columns), (600, 300), (600, columns)
     arrays = [r.normal(size=s).astype(np.float32) for s in shapes]
     graph = rg.trace(step, *arrays)
-    [joined] = [b for b in KernelPlan(graph).bands if len(b.kernels) > 1]
-    assert (joined.blocks == 0) is strips
-    assert joined.piece == 0
+    [joined] = [b for b in KernelPlan(graph).tile_groups if len(b.kernels) > 1]
+    assert (joined.tiles == 0) is strips
+    assert joined.tile_rows == 0
     w, x, g = (a.astype(np.float64) for a in arrays)
     gather_threads()
     results = [Threaded(graph, count)(arrays)[0] for count in COUNTS]
@@ -269,8 +276,11 @@ def test_images_go_through_convolutions_a_few_at_a_time():
     shapes = (64, 32, 16, 16), (32, 32, 5, 5), (2048, 10)
     arrays = [(r.normal(size=s) / 10).astype(np.float32) for s in shapes]
     graph = optimize(rg.trace(f, *arrays))
-    bands = [b for b in KernelPlan(graph).bands if b.rows == len(arrays[0])]
-    assert max(b.block_rows * b.row_bytes(o) for b in bands for o in b.writes) < groups.FULL
+    tile_groups = [b for b in KernelPlan(graph).tile_groups if b.rows == len(arrays[0])]
+    assert (
+        max(b.max_tile_rows * b.row_bytes(o) for b in tile_groups for o in b.writes)
+        < TUNING.tile_result_bytes
+    )
     gather_threads()
     results = [Threaded(graph, count)(arrays)[0] for count in COUNTS]
     assert len({y.tobytes() for y in results}) == 1

@@ -1,4 +1,5 @@
-"""Bands of as many rows as a size that is not known: blocks in the cache, whatever the size is."""
+"""Tile groups of as many rows as a size that is not known: blocks in the cache, whatever the size
+is."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ import retrograd as rg
 from retrograd.ir import Dim, float32, spec
 from retrograd.nn import functional as F
 from retrograd.passes import optimize
-from retrograd.runtime import executable
 from retrograd.runtime.executable import Executable
 from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling import groups
+from retrograd.tuning import TUNING
 from tests.runtime.fuzz_checks import Threaded, gather_threads
 
 N = Dim("N")
@@ -41,17 +42,16 @@ def perceptron(x: Any, w: Any) -> Any:
 def test_blocks_of_any_number_of_rows(
     loss: Callable[..., Any], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(groups, "CACHE", 1 << 13)  # for blocks of a few rows
-    monkeypatch.setattr(groups, "GRAIN", 1)
-    monkeypatch.setattr(executable, "GRAIN", 0)
+    monkeypatch.setattr(TUNING, "tile_bytes", 1 << 13)  # for blocks of a few rows
+    monkeypatch.setattr(TUNING, "parallel_grain_ns", 1)
     gather_threads()
     f = rg.value_and_grad(loss, (0, 1))
     graph = optimize(rg.trace(f, spec((N, 40), float32), spec((40,), float32)))
-    bands = [b for b in KernelPlan(graph).bands if b.local and isinstance(b.rows, Dim)]
-    assert bands
+    tile_groups = [b for b in KernelPlan(graph).tile_groups if b.local and isinstance(b.rows, Dim)]
+    assert tile_groups
     named = Threaded(graph, threads)
     rng = np.random.default_rng(0)
-    near = {b.piece * k + d for b in bands for k in (1, 2) for d in (-1, 0, 1)}
+    near = {b.tile_rows * k + d for b in tile_groups for k in (1, 2) for d in (-1, 0, 1)}
     for n in sorted({0, 1, 2, 3, 50, 333} | near):
         arrays = [rng.normal(size=s).astype(np.float32) for s in ((n, 40), (40,))]
         found = named(arrays)
@@ -66,7 +66,7 @@ def test_blocks_of_any_number_of_rows(
 def test_the_largest_block_is_never_larger_than_said() -> None:
     """As the native code cuts: rows // piece blocks, two at least, of two rows."""
     for piece in range(1, 40):
-        most = groups.TileGroup([], N, 0, piece).block_rows
+        most = groups.TileGroup([], N, 0, piece).max_tile_rows
         for rows in range(300):
             blocks = max(rows // piece, min(rows, 2))
             sizes = [rows * (k + 1) // blocks - rows * k // blocks for k in range(blocks)]

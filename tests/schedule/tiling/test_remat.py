@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from retrograd.schedule import cost_model
 from retrograd.schedule.kernel import copied
 from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling import groups, remat
+from retrograd.tuning import TUNING
 from tests.schedule.tiling.attention import attention, given, graph_of
 
 
@@ -17,16 +17,16 @@ def test_nothing_is_computed_again_from_what_was_overwritten(tiny):
 
     def keeping() -> KernelPlan:
         with pytest.MonkeyPatch.context() as usual:
-            usual.setattr(cost_model, "FAR", 1 << 60)
+            usual.setattr(TUNING, "uncached_bytes", 1 << 60)
             return KernelPlan(graph)
 
     plan = keeping()
-    assert len(remat.recompute(plan.kernels, plan.bands, [])) > len(plan.kernels)
+    assert len(remat.recompute(plan.kernels, plan.tile_groups, [])) > len(plan.kernels)
     plan = keeping()
     scores = next(k for k in plan.kernels if k.nodes[0].op == "dot_general")
     writer = copied(scores, [])
     writer.outs = scores.reads[:1]
     at = 1 + next(n for n, k in enumerate(plan.kernels) if k.nodes[0].op == "sin")
-    bands = [*plan.bands, groups.TileGroup([writer])]
+    tile_groups = [*plan.tile_groups, groups.TileGroup([writer])]
     overwritten = [*plan.kernels[:at], writer, *plan.kernels[at:]]
-    assert len(remat.recompute(overwritten, bands, [])) == len(overwritten)
+    assert len(remat.recompute(overwritten, tile_groups, [])) == len(overwritten)

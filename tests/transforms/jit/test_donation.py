@@ -261,7 +261,7 @@ def test_modules_and_optimizer_state():
     for _ in range(4):  # parameters that nobody looks at stay where they are
         frozen = step(frozen, 1.0)
         assert type(frozen.weight) is rg.nn.Parameter
-        places.add(frozen.weight._array.ctypes.data)
+        places.add(frozen.weight.value().ctypes.data)
     assert len(places) == 1
     np.testing.assert_array_equal(model.weight.numpy(), weight)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.eager.grad_fn import past_of
+from retrograd.eager.grad_fn import grad_fn_of
 from retrograd.transforms.jit.fast_call import DEEP
 
 
@@ -191,7 +191,7 @@ def test_what_calls_were_given_goes_with_their_results():
     slopes = rg.jit(rg.grad(cubes))
     y = called_twice(slopes, w, x)
     z = slopes(y, x)
-    kept = weakref.ref(past_of(y._own).segment)
+    kept = weakref.ref(grad_fn_of(y.leaf_or_node).segment)
     del y
     gc.collect()
     assert kept() is not None
@@ -225,7 +225,7 @@ def test_modules_that_come_out_know_their_past():
     for _ in range(4):
         m = step(m, x)
     assert step.cache_stats()["calls"] == 3
-    assert past_of(m.weight._own).segment.depth == 3
+    assert grad_fn_of(m.weight.leaf_or_node).segment.depth == 3
     m.weight.sum().backward()
     assert layer.weight.grad.shape == (1, 2)
 

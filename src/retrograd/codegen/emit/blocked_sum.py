@@ -31,7 +31,7 @@ class Chains:
         kinds: list[str], neutral: str,
     ) -> None:  # fmt: skip
         self.w = w
-        self.order = PRODUCTS if (w.nest.op, w.nest.kind) == ("dot", "column") else SUMS
+        self.order = PRODUCTS if w.nest.is_column_contraction else SUMS
         self.take = take
         self.combine = combine
         self.kinds = kinds

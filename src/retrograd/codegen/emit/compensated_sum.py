@@ -45,4 +45,4 @@ def settled(at: OpBuilder, total: str, rest: str) -> str:
     both = at.instruction("fadd", total, rest)
     some = at.instruction("fcmp une", rest, zero)
     finite = at.instruction("fcmp oeq", at.instruction("fsub", both, both), zero)
-    return at.choose(at.logic("and", some, finite), both, total)
+    return at.select(at.logic("and", some, finite), both, total)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 from retrograd.codegen import math as mathematics
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.op_builder import ELEMENTWISE, Emit, OpBuilder, bits_of, emits
 from retrograd.ir import bool_, float32
 from retrograd.ops import elementwise as el
@@ -52,7 +53,7 @@ def absorbing(op: str) -> Emit:
 
     def emit(at: OpBuilder, a: str, b: str) -> str:
         zero = at.compare("oeq", "eq", a, at.number(0))
-        return at.choose(zero, a, at.instruction(op, a, b))
+        return at.select(zero, a, at.instruction(op, a, b))
 
     return emit
 
@@ -61,8 +62,8 @@ def absorbing(op: str) -> Emit:
 def zzmul(at: OpBuilder, a: str, b: str) -> str:
     """A product that a zero on either side absorbs."""
     zero = at.number(0)
-    product = at.choose(at.compare("oeq", "eq", b, zero), zero, at.instruction("fmul", a, b))
-    return at.choose(at.compare("oeq", "eq", a, zero), zero, product)
+    product = at.select(at.compare("oeq", "eq", b, zero), zero, at.instruction("fmul", a, b))
+    return at.select(at.compare("oeq", "eq", a, zero), zero, product)
 
 
 @emits(el.neg)
@@ -82,12 +83,12 @@ def sign(at: OpBuilder, x: str) -> str:
     positive = at.compare("ogt", "gt", x, at.number(0))
     zero = at.compare("oeq", "eq", x, at.number(0))
     if not at.float:
-        rest = at.choose(zero, at.number(0), at.number(-1))
-        return at.choose(positive, at.number(1), rest)
+        rest = at.select(zero, at.number(0), at.number(-1))
+        return at.select(positive, at.number(1), rest)
     negative = at.compare("olt", "lt", x, at.number(0))
-    rest = at.choose(zero, at.number(0), x)  # a NaN stays
-    rest = at.choose(negative, at.number(-1), rest)
-    return at.choose(positive, at.number(1), rest)
+    rest = at.select(zero, at.number(0), x)  # a NaN stays
+    rest = at.select(negative, at.number(-1), rest)
+    return at.select(positive, at.number(1), rest)
 
 
 @emits(el.signbit)
@@ -120,24 +121,24 @@ def next_after(at: OpBuilder, a: str, b: str) -> str:
         size = at.call("minimum", size, at.number(2.0**16))
     whole, found = bits_of(at, size)
     found = whole.instruction(
-        "add", found, whole.choose(grows, whole.number(step), whole.number(-step))
+        "add", found, whole.select(grows, whole.number(step), whole.number(-step))
     )
     moved = whole.cast("bitcast", found, at.dtype)
     if in_float16:
         small = at.compare("ole", "", size, at.number(2.0**-14))
-        by = at.choose(grows, at.number(least), at.number(-least))
-        moved = at.choose(small, at.instruction("fadd", size, by), moved)
+        by = at.select(grows, at.number(least), at.number(-least))
+        moved = at.select(small, at.instruction("fadd", size, by), moved)
     moved = at.call("copysign", moved, a)
     first = at.call("copysign", at.number(least), b)
-    moved = at.choose(at.compare("oeq", "", a, zero), first, moved)
-    moved = at.choose(at.compare("oeq", "", a, b), b, moved)
-    return at.choose(at.compare("uno", "", a, b), at.instruction("fadd", a, b), moved)
+    moved = at.select(at.compare("oeq", "", a, zero), first, moved)
+    moved = at.select(at.compare("oeq", "", a, b), b, moved)
+    return at.select(at.compare("uno", "", a, b), at.instruction("fadd", a, b), moved)
 
 
 @emits(el.relu)
 def relu(at: OpBuilder, x: str) -> str:
     above = at.compare("ugt", "gt", x, at.number(0))  # a NaN stays
-    return at.choose(above, x, at.number(0))
+    return at.select(above, x, at.number(0))
 
 
 @emits(el.reciprocal)
@@ -177,16 +178,16 @@ def _integer_floor_div(at: OpBuilder, a: str, b: str) -> str:
     nought, one = at.number(0), at.number(1)
     zero = at.compare("", "eq", b, nought)
     if not at.signed:
-        return at.choose(zero, nought, at.instruction("udiv", a, at.choose(zero, one, b)))
+        return at.select(zero, nought, at.instruction("udiv", a, at.select(zero, one, b)))
     minus = at.compare("", "eq", b, at.number(-1))
-    safe = at.choose(at.logic("or", zero, minus), one, b)
+    safe = at.select(at.logic("or", zero, minus), one, b)
     quotient, rest = at.instruction("sdiv", a, safe), at.instruction("srem", a, safe)
     differ = at.compare("", "lt", at.instruction("xor", rest, safe), nought)
     inexact = at.compare("", "ne", rest, nought)
     down = at.logic("and", differ, inexact)
-    quotient = at.choose(down, at.instruction("sub", quotient, one), quotient)
-    quotient = at.choose(minus, at.instruction("sub", nought, a), quotient)
-    return at.choose(zero, nought, quotient)
+    quotient = at.select(down, at.instruction("sub", quotient, one), quotient)
+    quotient = at.select(minus, at.instruction("sub", nought, a), quotient)
+    return at.select(zero, nought, quotient)
 
 
 def _float_divmod(at: OpBuilder, a: str, b: str) -> tuple[str, str]:
@@ -198,16 +199,16 @@ def _float_divmod(at: OpBuilder, a: str, b: str) -> tuple[str, str]:
     some = at.compare("une", "", rest, zero)
     negative = at.compare("olt", "", b, zero), at.compare("olt", "", rest, zero)
     differ = at.logic("and", some, at.logic("xor", *negative))
-    quotient = at.choose(differ, at.instruction("fsub", quotient, at.number(1)), quotient)
-    wrapped = at.choose(differ, at.instruction("fadd", rest, b), rest)
-    remainder = at.choose(some, wrapped, at.call("copysign", zero, b))
+    quotient = at.select(differ, at.instruction("fsub", quotient, at.number(1)), quotient)
+    wrapped = at.select(differ, at.instruction("fadd", rest, b), rest)
+    remainder = at.select(some, wrapped, at.call("copysign", zero, b))
     whole = at.call("floor", quotient)
     short = at.compare("ogt", "", at.instruction("fsub", quotient, whole), at.number(0.5))
-    whole = at.choose(short, at.instruction("fadd", whole, at.number(1)), whole)
+    whole = at.select(short, at.instruction("fadd", whole, at.number(1)), whole)
     exact = at.instruction("fdiv", a, b)
     nothing = at.compare("oeq", "", quotient, zero)
-    whole = at.choose(nothing, at.call("copysign", zero, exact), whole)
-    return at.choose(by_zero, exact, whole), at.choose(by_zero, rest, remainder)
+    whole = at.select(nothing, at.call("copysign", zero, exact), whole)
+    return at.select(by_zero, exact, whole), at.select(by_zero, rest, remainder)
 
 
 @emits(el.pow)
@@ -230,39 +231,36 @@ def shift(op: str) -> Emit:
             return at.instruction(name, a, b)
         zero = at.number(0)
         inside = at.w.new(f"icmp ult {at.type} {b}, {at.number(width)}")
-        moved = at.instruction(name, a, at.choose(inside, b, zero))
+        moved = at.instruction(name, a, at.select(inside, b, zero))
         keeps_sign = op == "right" and at.signed
         rest = at.instruction("ashr", a, at.number(width - 1)) if keeps_sign else zero
-        return at.choose(inside, moved, rest)
+        return at.select(inside, moved, rest)
 
     return emit
 
 
 def integer_power(name: str, kind: str, signed: bool) -> str:
     """The definition of an integer power: by squaring, wrapping; negative exponents give 0."""
-    negative = f"icmp slt {kind} %b, 0" if signed else "icmp ne i1 false, false"
-    return f"""define internal {kind} @{name}({kind} %a, {kind} %b) #1 {{
-start:
-  %negative = {negative}
-  %begin = select i1 %negative, {kind} 0, {kind} %b
-  br label %head
-head:
-  %n = phi {kind} [ %begin, %start ], [ %n.next, %body ]
-  %x = phi {kind} [ %a, %start ], [ %x.next, %body ]
-  %y = phi {kind} [ 1, %start ], [ %y.next, %body ]
-  %more = icmp ne {kind} %n, 0
-  br i1 %more, label %body, label %end
-body:
-  %odd = trunc {kind} %n to i1
-  %product = mul {kind} %y, %x
-  %y.next = select i1 %odd, {kind} %product, {kind} %y
-  %x.next = mul {kind} %x, %x
-  %n.next = lshr {kind} %n, 1
-  br label %head
-end:
-  %result = select i1 %negative, {kind} 0, {kind} %y
-  ret {kind} %result
-}}"""
+    w = FunctionBuilder(lambda _: None)
+    start, negative = "%b", ""
+    if signed:
+        negative = w.new(f"icmp slt {kind} %b, 0")
+        start = w.new(f"select i1 {negative}, {kind} 0, {kind} %b")
+
+    def square(values: list[str]) -> list[str]:
+        n, x, y = values
+        odd, product = w.new(f"trunc {kind} {n} to i1"), w.new(f"mul {kind} {y}, {x}")
+        return [
+            w.new(f"lshr {kind} {n}, 1"),
+            w.new(f"mul {kind} {x}, {x}"),
+            w.new(f"select i1 {odd}, {kind} {product}, {kind} {y}"),
+        ]
+
+    first = [(kind, start), (kind, "%a"), (kind, "1")]
+    *_, y = w.repeat_while(first, lambda values: w.new(f"icmp ne {kind} {values[0]}, 0"), square)
+    result = w.new(f"select i1 {negative}, {kind} 0, {kind} {y}") if signed else y
+    w.line(f"ret {kind} {result}")
+    return f"define internal {kind} @{name}({kind} %a, {kind} %b) #1 {{\n{w.text()}\n}}"
 
 
 emits(el.zmul)(absorbing("fmul"))
@@ -286,7 +284,7 @@ emits(el.ge)(compare("oge", "ge"))
 emits(el.isnan)(lambda at, x: at.compare("uno", "", x, x))
 emits(el.max)(extreme("max"))
 emits(el.min)(extreme("min"))
-emits(el.select)(lambda at, c, a, b: at.choose(c, a, b))
+emits(el.select)(lambda at, c, a, b: at.select(c, a, b))
 emits(el.bitwise_not)(
     lambda at, x: at.instruction("xor", x, at.number(1 if at.dtype is bool_ else -1))
 )

@@ -16,17 +16,16 @@ from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.passes.lowering.strided_views import FAR, FEW, FEW_FAR, NEAR, SPREAD
 from retrograd.schedule.cost_model import known
-from retrograd.schedule.loop_nest import LoopNest
+from retrograd.schedule.loop_nest import GemmNest, MatrixOperand, Spread
+from retrograd.tuning import TUNING
 
-LANES = 16  # the most columns of a vector
 
-
-@emits_nest("gemm")
-def gemm(w: KernelEmitter, nest: LoopNest) -> None:
+@emits_nest(GemmNest)
+def gemm(w: KernelEmitter, nest: GemmNest) -> None:
     """Calls for the matrices of a stack."""
     w.begin(nest)
-    named = any(isinstance(nest.info[s].attr, Dim) for s in "mnk")
-    if w.first or "spread" in nest.info or not named:
+    named = any(isinstance(d, Dim) for d in nest.mnk)
+    if w.first or nest.spread is not None or not named:
         _large(w, nest)
         return
     _either(w, _are_few(w, nest), lambda: _small(w, nest), lambda: _large(w, nest))
@@ -46,20 +45,22 @@ def _either(
     w.start_block(done)
 
 
-def _are_few(w: KernelEmitter, nest: LoopNest) -> str:
+def _are_few(w: KernelEmitter, nest: GemmNest) -> str:
     """Whether the matrices are so small that to copy blocks of them, as the routine for large ones
     does, takes more time than it saves; much as `wants_routine` decides where sizes are known."""
-    m, n, k = (w.scalar(nest.info[s]) for s in "mnk")
+    m, n, k = (w.scalar(v) for v in (nest.m, nest.n, nest.k))
     lo, hi = w.ranges.get(len(nest.loops), ("0", m))
     rows = hi if lo == "0" else w.new(f"sub i64 {hi}, {lo}")
-    wide = nest.info["buffers"][2].type.dtype.itemsize
+    wide = nest.output.type.dtype.itemsize
 
     def less(x: str, limit: int | str) -> str:
         return w.new(f"icmp slt i64 {x}, {limit}")
 
     column = w.new(f"mul i64 {k}, {wide}")
-    if nest.info["b"][1]:  # it is copied in whole vectors
-        few = less(w.new(f"mul i64 {column}, {w.new(f'add i64 {n}, {LANES}')}"), NEAR)
+    if nest.b.transposed:  # it is copied in whole vectors
+        few = less(
+            w.new(f"mul i64 {column}, {w.new(f'add i64 {n}, {TUNING.gemm_vector_columns}')}"), NEAR
+        )
     else:
         size = w.new(f"mul i64 {column}, {n}")
         most = w.new(f"select i1 {less(size, FAR)}, i64 {FEW + 1}, i64 {FEW_FAR}")
@@ -70,19 +71,18 @@ def _are_few(w: KernelEmitter, nest: LoopNest) -> str:
     return w.new(f"and i1 {few}, {w.new(f'icmp sgt i64 {least}, 0')}")
 
 
-def _small(w: KernelEmitter, nest: LoopNest) -> None:
+def _small(w: KernelEmitter, nest: GemmNest) -> None:
     """A call for all matrices along the last axis of a stack."""
-    info = nest.info
-    left, right, out = info["buffers"]
+    left, right, out = nest.buffers
     symbol = f"rg_few_{out.type.dtype}"
     kinds = ["i64"] * 4 + ["ptr", "i64", "i64", "i64"] * 2 + ["ptr", "i64", "i64", "ptr"]
     w.declare(f"void @{symbol}({', '.join(kinds)})")
-    m, n, k = (w.scalar(info[s]) for s in "mnk")
-    a_row, a_step = _strides(w, nest, "a")
-    b_step, b_column = _strides(w, nest, "b")
-    work, last = w.parameter(info["work"]), len(nest.loops) - 1
+    m, n, k = (w.scalar(v) for v in (nest.m, nest.n, nest.k))
+    a_row, a_step = _strides(w, nest.a)
+    b_step, b_column = _strides(w, nest.b)
+    work, last = _work(w, nest), len(nest.loops) - 1
     lo, hi = w.ranges.get(len(nest.loops), ("0", ""))
-    places = info["a"][0], info["b"][0], info["y"]
+    places = nest.a.offset, nest.b.offset, nest.y
     steps = steps_of(w.uses, last)
     apart = [steps[v] for v in places]
     together = last >= 0 and None not in apart
@@ -115,16 +115,15 @@ def _small(w: KernelEmitter, nest: LoopNest) -> None:
     emit_loops(w, 0, last if together else len(nest.loops), inside)
 
 
-def _large(w: KernelEmitter, nest: LoopNest) -> None:
+def _large(w: KernelEmitter, nest: GemmNest) -> None:
     """A call for each matrix of a stack."""
-    info = nest.info
-    m, n, k = (w.scalar(info[s]) for s in "mnk")
+    m, n, k = (w.scalar(v) for v in (nest.m, nest.n, nest.k))
     lo, hi = w.ranges.get(len(nest.loops), ("0", ""))
-    if "spread" in info:
-        _spread(w, nest, lo, hi or m)
+    if nest.spread is not None:
+        _spread(w, nest, nest.spread, lo, hi or m)
         return
-    a_row, a_step = _strides(w, nest, "a")
-    b_step, _ = _strides(w, nest, "b")
+    a_row, a_step = _strides(w, nest.a)
+    b_step, _ = _strides(w, nest.b)
     more = "false"  # whether there are sums to go on from
     if hi and w.first:
         # Rows are cut where groups end.
@@ -132,28 +131,28 @@ def _large(w: KernelEmitter, nest: LoopNest) -> None:
         more = w.new(f"icmp ne i64 {inside_group}, 0")
     elif hi:
         m = w.new(f"sub i64 {hi}, {lo}")
-    soon = _soon(w, nest, lo, hi)
+    prefetched = _prefetched(w, nest, lo, hi)
 
     def inside(_: Carried) -> Carried:
-        starts = [w.scalar(v) for v in (info["a"][0], info["b"][0], info["y"])]
+        starts = [w.scalar(v) for v in (nest.a.offset, nest.b.offset, nest.y)]
         if hi:  # the first row of the result, or the first product of its sums
             steps = [a_step, b_step, "0"] if w.first else [a_row, "0", n]
             starts = [
                 at if step == "0" else w.new(f"add i64 {at}, {w.new(f'mul i64 {lo}, {step}')}")
                 for at, step in zip(starts, steps, strict=True)
             ]
-        _call(w, nest, (m, n, k), starts, f"i64 {a_row}, i64 {a_step}", more, soon)
-        if w.first and known(info["k"].attr) > PRODUCTS.group:
+        _call(w, nest, (m, n, k), starts, f"i64 {a_row}, i64 {a_step}", more, prefetched)
+        if w.first and known(nest.mnk[2]) > PRODUCTS.group:
             _join_others(w, nest, (lo, hi), starts[2])
         return []
 
     emit_loops(w, 0, len(nest.loops), inside)
 
 
-def _join_others(w: KernelEmitter, nest: LoopNest, rows: tuple[str, str], start: str) -> None:
+def _join_others(w: KernelEmitter, nest: GemmNest, rows: tuple[str, str], start: str) -> None:
     """Where the group of products that was added to ends, add it to others."""
-    m, n, k = (nest.info[s].attr for s in "mnk")
-    out, (lo, hi) = nest.info["buffers"][2], rows
+    m, n, k = nest.mnk
+    out, (lo, hi) = nest.output, rows
     dtype = out.type.dtype
     tile = Tile.of(w.machine, dtype)
     for which in ("keep", "join"):
@@ -163,7 +162,7 @@ def _join_others(w: KernelEmitter, nest: LoopNest, rows: tuple[str, str], start:
     ended = w.new(f"icmp eq i64 {hi}, {k}")
     w.branch(w.new(f"or i1 {whole}, {ended}"), ends, on)
     w.start_block(ends)
-    work, before = w.parameter(nest.info["work"]), nest.info["totals"]
+    work, before = _work(w, nest), nest.totals
     totals = w.new(f"getelementptr i8, ptr {work}, i64 {before}")
 
     def waiting(table: str) -> str:
@@ -176,33 +175,33 @@ def _join_others(w: KernelEmitter, nest: LoopNest, rows: tuple[str, str], start:
 
 
 def _call(
-    w: KernelEmitter, nest: LoopNest, sizes: tuple[str, str, str], starts: list[str], layout: str,
-    more: str = "false", soon: str = "null", name: str = "rg_gemm_",
+    w: KernelEmitter, nest: GemmNest, sizes: tuple[str, str, str], starts: list[str], layout: str,
+    more: str = "false", prefetched: str = "null", name: str = "rg_gemm_",
 ) -> None:  # fmt: skip
     """One matrix product: where the matrices start, and the layout of the left one."""
     m, n, k = sizes
-    symbol = f"{name}{nest.info['buffers'][2].type.dtype}"
+    symbol = f"{name}{nest.output.type.dtype}"
     kind = layout.split()[0]  # of what says where the rows of the left matrix lie
     kinds = ["i64"] * 3 + ["ptr", kind, kind, "ptr", "i64", "i64"]
     kinds += ["ptr", "i64", "i1", "ptr", "ptr", "ptr"]
     w.declare(f"void @{symbol}({', '.join(kinds)})")
-    buffers = zip(nest.info["buffers"], starts, strict=True)
+    buffers = zip(nest.buffers, starts, strict=True)
     a, b, y = (f"ptr {w.address(buffer, start)}" for buffer, start in buffers)
-    b_step, b_column = _strides(w, nest, "b")
-    work = w.parameter(nest.info["work"])
+    b_step, b_column = _strides(w, nest.b)
+    work = _work(w, nest)
     w.line(
         f"call void @{symbol}(i64 {m}, i64 {n}, i64 {k}, {a}, {layout}, {b}, i64 {b_step}, "
-        f"i64 {b_column}, {y}, i64 {n}, i1 {more}, ptr {work}, ptr {soon}, "
+        f"i64 {b_column}, {y}, i64 {n}, i1 {more}, ptr {work}, ptr {prefetched}, "
         f"ptr {'%stop' if w.polls else 'null'})"
     )
 
 
-def _spread(w: KernelEmitter, nest: LoopNest, lo: str, hi: str) -> None:
+def _spread(w: KernelEmitter, nest: GemmNest, spread: Spread, lo: str, hi: str) -> None:
     """The same for a left matrix whose rows and columns are not evenly spaced. Tables of offsets
     are in the memory that the routine would copy such a matrix to: all columns, and some rows."""
-    rows, columns = nest.info["spread"]
-    n, k = (w.scalar(nest.info[s]) for s in "nk")
-    steps = w.parameter(nest.info["work"])
+    rows, columns = spread
+    n, k = (w.scalar(v) for v in (nest.n, nest.k))
+    steps = _work(w, nest)
     places = w.new(f"getelementptr i32, ptr {steps}, i64 {k}")
     _offsets(w, columns, steps, "0", k)
     some = w.open_loop(hi, SPREAD, lo)
@@ -212,7 +211,7 @@ def _spread(w: KernelEmitter, nest: LoopNest, lo: str, hi: str) -> None:
     _offsets(w, rows, places, some.counter, m)
 
     def inside(_: Carried) -> Carried:
-        a, b, y = (w.scalar(v) for v in (nest.info["a"][0], nest.info["b"][0], nest.info["y"]))
+        a, b, y = (w.scalar(v) for v in (nest.a.offset, nest.b.offset, nest.y))
         y = w.new(f"add i64 {y}, {w.new(f'mul i64 {some.counter}, {n}')}")
         _call(w, nest, (m, n, k), [a, b, y], f"ptr {places}, ptr {steps}", name="rg_gemm_spread_")
         return []
@@ -236,9 +235,9 @@ def _offsets(
     w.close_loop(loop)
 
 
-def _soon(w: KernelEmitter, nest: LoopNest, lo: str, hi: str) -> str:
+def _prefetched(w: KernelEmitter, nest: GemmNest, lo: str, hi: str) -> str:
     """The table of what the routine is to fetch meanwhile: addresses and bytes, then zeros."""
-    listed = nest.info.get("soon", [])
+    listed = nest.prefetch
     if not (listed and hi):
         return "null"
     table = w.reserve(f"[{2 * len(listed) + 2} x i64]", align=8)
@@ -255,8 +254,13 @@ def _soon(w: KernelEmitter, nest: LoopNest, lo: str, hi: str) -> str:
     return table
 
 
-def _strides(w: KernelEmitter, nest: LoopNest, name: str) -> tuple[str, str]:
+def _work(w: KernelEmitter, nest: GemmNest) -> str:
+    assert nest.work is not None  # the plan has set it
+    return w.parameter(nest.work)
+
+
+def _strides(w: KernelEmitter, matrix: MatrixOperand) -> tuple[str, str]:
     """From row to row of a matrix, and from column to column."""
-    _, turned, leading = nest.info[name]
+    _, turned, leading = matrix
     lead = w.scalar(leading)
     return ("1", lead) if turned else (lead, "1")

@@ -19,16 +19,25 @@ from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.elementwise import ELEMENTWISE
 from retrograd.codegen.emit.lane_strides import depends, steps_of
 from retrograd.codegen.op_builder import OpBuilder
-from retrograd.codegen.register_transpose import PIECE, together, transpose_in_registers
+from retrograd.codegen.register_transpose import together, transpose_in_registers
 from retrograd.codegen.target import Target
 from retrograd.errors import BackendError
 from retrograd.ir import Dim, Trait, bool_, float32, float64, int64
 from retrograd.ops.elementwise import traits_of
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.loop_nest import LANES, LoopNest, Store, live
-from retrograd.schedule.ssa import SSAValue
+from retrograd.schedule.loop_nest import (
+    LANES,
+    LoopNest,
+    RowReduction,
+    RowScan,
+    Store,
+    live,
+    shared_destinations,
+)
+from retrograd.schedule.ssa import INDEX_DIVISIONS, SSAOp, SSAValue
 from retrograd.schedule.tiling.affine import loops_of
 from retrograd.schedule.tiling.analysis import cut_of, sum_cut
+from retrograd.tuning import TUNING
 
 Names = dict[SSAValue, list[str]]  # a name for each copy, or one for all
 
@@ -44,7 +53,7 @@ class KernelEmitter(FunctionBuilder):
         super().__init__(declare, brief=light and machine.width == 1)
         self.polls = polls  # looks now and then if the run is to stop
         self.light = light  # little to compute: row by row, for the text to be short
-        self.band_rows = rows
+        self.group_rows = rows
         self.summing = summing  # over rows: what is there is added to
         self.machine = machine
         self.parameters: dict[Buffer | Dim, str] = {}
@@ -106,7 +115,7 @@ class KernelEmitter(FunctionBuilder):
         self._pointers: list[dict[tuple[Buffer, SSAValue], str]] = [{}]
         for v in live(nest):
             self.levels[v.depth].append(v)
-            uses = 1 << v.attr if v.op == "loop" else 0
+            uses = 1 << v.attr if v.op is SSAOp.LOOP else 0
             for a in v.args:
                 uses |= self.uses[a]
             self.uses[v] = uses
@@ -116,7 +125,7 @@ class KernelEmitter(FunctionBuilder):
         self.rows = self._choose_rows()
         self.turning, self.at_once = self._loop_to_turn()
         self._splats = {
-            a for v in self.uses if self.is_vector(v) and v.op != "load" for a in v.args
+            a for v in self.uses if self.is_vector(v) and v.op is not SSAOp.LOAD for a in v.args
         }
         self.place(0)
         self._cut()
@@ -125,10 +134,15 @@ class KernelEmitter(FunctionBuilder):
         """The loop of a contraction along which what its lanes gather lies side by side, or -1, and
         how many of its steps to take at once."""
         nest, last = self.nest, len(self.nest.loops) - 1
-        if nest.op != "dot" or nest.kind == "row" or self.light or self.lanes < PIECE // 4:
+        if (
+            not nest.is_contraction
+            or isinstance(nest, RowReduction)
+            or self.light
+            or self.lanes < TUNING.shuffle_bytes // 4
+        ):
             return -1, 1
         steps = steps_of(self.uses, last)
-        loads = [v for v in self.uses if v.op == "load" and self.varies(v)]
+        loads = [v for v in self.uses if v.op is SSAOp.LOAD and self.varies(v)]
         gathered = [v for v in loads if self.strides[v.args[0]] != 1]
         kinds = {v.dtype for v in gathered}
         fit = all(
@@ -151,17 +165,20 @@ class KernelEmitter(FunctionBuilder):
         if nest.vec < 0:
             return 1
         varying = [v for v in self.uses if self.varies(v)]
-        rows, apart = nest.kind in ("row", "along"), [self.strides[s.offset] for s in nest.stores]
+        rows, apart = (
+            isinstance(nest, RowReduction | RowScan),
+            [self.strides[s.offset] for s in nest.stores],
+        )
         if not rows and (self.machine.width == 1 or any(step != 1 for step in apart)):
             return 1
-        if not rows and any(v.op in ("idiv", "imod") for v in varying):
+        if not rows and any(v.op in INDEX_DIVISIONS for v in varying):
             return 1  # divisions of vectors are divisions one by one
         lanes = LANES if rows else self.machine.width
         if not rows:
             data = [v.dtype.itemsize for v in varying if self.strides[v] is None]
             if data and max(data) == 8:
                 lanes = max(lanes // 2, 2)
-            if nest.op == "dot" and not self._gathers():
+            if nest.is_contraction and not self._gathers():
                 lanes *= 2
         n = nest.loops[nest.vec]
         if not isinstance(n, Dim):
@@ -170,19 +187,19 @@ class KernelEmitter(FunctionBuilder):
 
     def _gathers(self) -> bool:
         """Whether lanes read what does not lie side by side."""
-        loads = [v for v in self.uses if v.op == "load" and self.varies(v)]
+        loads = [v for v in self.uses if v.op is SSAOp.LOAD and self.varies(v)]
         return any(self.strides[v.args[0]] != 1 for v in loads)
 
     def _choose_rows(self) -> int:
         """How many rows of a tile fit into the registers."""
         nest = self.nest
-        if self.light or nest.tile < 0 or (self.lanes == 1 and nest.op != "dot"):
+        if self.light or nest.tile < 0 or (self.lanes == 1 and not nest.is_contraction):
             return 1
-        if nest.op == "dot":
+        if nest.is_contraction:
             own = -(-self.lanes // self.machine.width)
             # As many sums side by side as take no longer than one waits for the next product.
             return min(16 // own, self.machine.registers // (2 * own))
-        if nest.kind != "row":
+        if not isinstance(nest, RowReduction):
             return 1
         values = sum(self.is_vector(v) for v in self.uses)
         return 4 if values <= 16 else 2 if values <= 32 else 1
@@ -192,7 +209,7 @@ class KernelEmitter(FunctionBuilder):
         self.ranges: dict[int, tuple[str, str]] = {}
         self.places = "", ""  # the part of the places of a scatter
         self.first = ""  # of the rows that are added up: nothing is there yet
-        rows = self.band_rows
+        rows = self.group_rows
         if rows == 0:
             return
         if self.summing:
@@ -215,7 +232,7 @@ class KernelEmitter(FunctionBuilder):
                     one = self.new(f"urem i64 {at}, {loops[k]}")
                     at = self.new(f"udiv i64 {at}, {loops[k]}")
                 self.ranges[k] = one, self.new(f"add i64 {one}, 1")
-        if "places" in self.nest.info:
+        if shared_destinations(self.nest) is not None:
             self.places = lo, hi
             return
         self.ranges[cut.loop] = lo, hi
@@ -232,7 +249,7 @@ class KernelEmitter(FunctionBuilder):
     def place(self, depth: int) -> None:
         """Write the values of a depth; all counters up to it must be known."""
         for v in self.levels[depth]:
-            if v.op == "product":
+            if v.op is SSAOp.PRODUCT:
                 continue
             count = self.copies if self._copied(v) else 1
             if count > 1 and self._is_even(v):
@@ -242,7 +259,7 @@ class KernelEmitter(FunctionBuilder):
                 continue
             else:
                 self._scalars[-1][v] = [self._value(v, t, 1) for t in range(count)]
-            if v in self._splats and v.op not in ("const", "size"):
+            if v in self._splats and v.op not in (SSAOp.CONST, SSAOp.SIZE):
                 for t in range(count):
                     self.vector(v, t)
 
@@ -282,7 +299,7 @@ class KernelEmitter(FunctionBuilder):
         return found
 
     def _widened(self, v: SSAValue, t: int) -> str:
-        if v.op == "const":
+        if v.op is SSAOp.CONST:
             return types.literal(v.attr, v.dtype, self.lanes)
         first = types.broadcast(self, self.scalar(v, t), v.dtype, self.lanes)
         stride = self.strides[v]
@@ -341,7 +358,7 @@ class KernelEmitter(FunctionBuilder):
         if lanes == 1:
             return types.load(self, self.pointer(buffer, offset, t), v.dtype)
         guard, position = self.mask, offset
-        if offset.op == "isel" and self.strides[offset.args[1]] == 1:
+        if offset.op is SSAOp.ISEL and self.strides[offset.args[1]] == 1:
             # Read where the guard holds; elsewhere the value is not used.
             position = offset.args[1]
             guard = self.both(guard, self.vector(offset.args[0], t))
@@ -448,7 +465,7 @@ def _division(op: str) -> Core:
 
 
 def _choose(w: KernelEmitter, v: SSAValue, t: int, lanes: int) -> str:
-    return OpBuilder(w, int64, lanes).choose(*[w.get(x, t, lanes) for x in v.args])
+    return OpBuilder(w, int64, lanes).select(*[w.get(x, t, lanes) for x in v.args])
 
 
 def _cast(w: KernelEmitter, v: SSAValue, t: int, lanes: int) -> str:
@@ -457,17 +474,17 @@ def _cast(w: KernelEmitter, v: SSAValue, t: int, lanes: int) -> str:
 
 
 CORE: dict[str, Core] = {
-    "loop": lambda w, v, t, lanes: w.counters[v.attr][t if w._copied(v) else 0],
-    "size": lambda w, v, t, lanes: w.size(v.attr),
-    "const": lambda w, v, t, lanes: types.literal(v.attr, v.dtype),
-    "iadd": _binary("add nsw", lambda a, b: a + b),
-    "isub": _binary("sub nsw"),
-    "imul": _binary("mul nsw", lambda a, b: a * b),
-    "idiv": _division("sdiv"),
-    "imod": _division("srem"),
-    "ilt": _binary("icmp slt"),
-    "ige": _binary("icmp sge"),
-    "isel": _choose,
-    "load": lambda w, v, t, lanes: w.read(v, t, lanes),
-    "cast": _cast,
+    SSAOp.LOOP: lambda w, v, t, lanes: w.counters[v.attr][t if w._copied(v) else 0],
+    SSAOp.SIZE: lambda w, v, t, lanes: w.size(v.attr),
+    SSAOp.CONST: lambda w, v, t, lanes: types.literal(v.attr, v.dtype),
+    SSAOp.IADD: _binary("add nsw", lambda a, b: a + b),
+    SSAOp.ISUB: _binary("sub nsw"),
+    SSAOp.IMUL: _binary("mul nsw", lambda a, b: a * b),
+    SSAOp.IDIV: _division("sdiv"),
+    SSAOp.IMOD: _division("srem"),
+    SSAOp.ILT: _binary("icmp slt"),
+    SSAOp.IGE: _binary("icmp sge"),
+    SSAOp.ISEL: _choose,
+    SSAOp.LOAD: lambda w, v, t, lanes: w.read(v, t, lanes),
+    SSAOp.CAST: _cast,
 }

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from retrograd.ir import Dim
-from retrograd.schedule.ssa import SSAValue
-
-LINEAR = frozenset(("loop", "size", "iadd", "isub", "imul"))
+from retrograd.schedule.ssa import LINEAR, SSAOp, SSAValue
 
 
 def depends(uses: int, loop: int) -> bool:
@@ -24,16 +22,16 @@ def steps_of(uses: Mapping[SSAValue, int], loop: int) -> dict[SSAValue, int | Di
 
 
 def _step(v: SSAValue, known: Mapping[SSAValue, int | Dim | None]) -> int | Dim | None:
-    if v.op == "loop":
+    if v.op is SSAOp.LOOP:
         return 1
     if v.op not in LINEAR:
         return None
     a, b = (known[x] for x in v.args)
     if a is None or b is None:
         return None
-    if v.op == "imul":
+    if v.op is SSAOp.IMUL:
         x, y = v.args
-        if y.op == "size" and b == 0:
+        if y.op is SSAOp.SIZE and b == 0:
             return a * y.attr
-        return b * x.attr if x.op == "size" and a == 0 else None
-    return a + b if v.op == "iadd" else a - b
+        return b * x.attr if x.op is SSAOp.SIZE and a == 0 else None
+    return a + b if v.op is SSAOp.IADD else a - b

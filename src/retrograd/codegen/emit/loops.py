@@ -13,12 +13,18 @@ from retrograd.codegen import types
 from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.ir import Dim, bool_
 from retrograd.schedule.cost_model import known
+from retrograd.schedule.loop_nest import (
+    CallNest,
+    GemmNest,
+    MapNest,
+    RowReduction,
+    SearchNest,
+    SortNest,
+)
+from retrograd.tuning import TUNING
 
 Carried = list[str]
 Inside = Callable[[Carried], Carried]
-LOOK = 1 << 16  # elements of a nest after which to look if the run is to stop
-ROWS = 8  # the most rows of a tile
-SHORT_TEXT = 80  # values of a nest whose last lanes are written for vectors of two sizes
 
 
 def emit_loops(w: KernelEmitter, first: int, last: int, inside: Inside, kinds: Sequence[str] = (),
@@ -95,16 +101,16 @@ def _loop(
 def looks(w: KernelEmitter, number: int) -> int:
     """After how many iterations of a loop to look if the run is to stop; 0 if another one does."""
     nest = w.nest
-    if not w.polls or nest.kind == "gemm":  # whose routine looks
+    if not w.polls or isinstance(nest, GemmNest):  # whose routine looks
         return 0
-    row = nest.info["n"].attr if "n" in nest.info else 1
-    inner = LOOK if nest.kind == "call" else known(row)
+    row = nest.n.attr if isinstance(nest, SortNest | SearchNest) else 1
+    inner = TUNING.poll_elements if isinstance(nest, CallNest) else known(row)
     for loop in reversed(nest.loops[number + 1 :]):
-        if inner * known(loop) >= LOOK:
+        if inner * known(loop) >= TUNING.poll_elements:
             return 0
         inner *= known(loop)
-    first = number == 0 or inner * known(nest.loops[number]) >= LOOK
-    return max(LOOK // max(inner, 1), 1) if first else 0
+    first = number == 0 or inner * known(nest.loops[number]) >= TUNING.poll_elements
+    return max(TUNING.poll_elements // max(inner, 1), 1) if first else 0
 
 
 def look(w: KernelEmitter) -> None:
@@ -136,7 +142,7 @@ def _lanes(
     even = known and (int(end) % w.lanes == 0 or int(end) < w.lanes)
     if number in w.in_blocks and w.nest.loops[number] % w.lanes == 0:
         return _loop(w, number, (start, end), w.lanes, inside, kinds, values)
-    if w.light and w.nest.kind in ("map", "row") and not even:
+    if w.light and isinstance(w.nest, MapNest | RowReduction) and not even:
         loop = w.open_loop(end, w.lanes, start, list(zip(kinds, values, strict=True)))
         _hide(w, w.new(f"sub nsw i64 {end}, {loop.counter}"))
         new = _at(w, number, [loop.counter], inside, loop.values)
@@ -150,7 +156,7 @@ def _lanes(
         elif whole:
             last = str(whole * w.lanes)
             values = _loop(w, number, ("0", last), w.lanes, inside, kinds, values)
-        if rest == 1 and w.nest.kind != "row":
+        if rest == 1 and not isinstance(w.nest, RowReduction):
             values = _one_lane(w, number, str(whole * w.lanes), inside, values)
         elif rest:
             w.mask = "<" + ", ".join(f"i1 {int(i < rest)}" for i in range(w.lanes)) + ">"
@@ -225,7 +231,12 @@ def _halves(w: KernelEmitter) -> bool:
     """Whether few lanes are worth a vector of half the size: rows of a named length may be short,
     and what is done with them takes longer in longer vectors."""
     named = isinstance(w.nest.loops[w.nest.vec], Dim)
-    return named and w.nest.kind == "map" and w.lanes >= 8 and len(w.uses) <= SHORT_TEXT
+    return (
+        named
+        and isinstance(w.nest, MapNest)
+        and w.lanes >= 8
+        and len(w.uses) <= TUNING.short_body_values
+    )
 
 
 def _in_fewer_lanes(w: KernelEmitter, lanes: int, write: Callable[[], object]) -> None:
@@ -268,14 +279,14 @@ def _tiled(
         if rest:
             _rows(w, number, (str(whole), end), rest, inside)
         return []
-    if w.nest.op == "dot" and not w.first and isinstance(w.nest.loops[number], Dim):
+    if w.nest.is_contraction and not w.first and isinstance(w.nest.loops[number], Dim):
         _overlapping(w, number, (start, end), inside)
         return []
     length = w.new(f"sub nsw i64 {end}, {start}")
     left = w.new(f"srem i64 {length}, {w.rows}")
     whole_end = w.new(f"sub nsw i64 {end}, {left}")
     _rows(w, number, (start, whole_end), w.rows, inside)
-    if w.nest.op == "dot":
+    if w.nest.is_contraction:
         _left_at_once(w, number, whole_end, end, left, w.rows, inside)
     else:
         _left_by_halves(w, number, whole_end, left, inside)

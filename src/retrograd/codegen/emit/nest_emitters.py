@@ -1,22 +1,20 @@
-"""The registry of what writes a loop nest: `@emits_nest("row")` enters it by the kind of the nest.
-
-The kinds are those of `schedule/loop_nest.py`.
-"""
+"""The registry of what writes a loop nest: `@emits_nest(RowReduction)` enters it by the class."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.schedule.loop_nest import LoopNest
 
-NestEmitter = Callable[[KernelEmitter, LoopNest], None]
+NestEmitter = Callable[[KernelEmitter, Any], None]
 
-NESTS: dict[str, NestEmitter] = {}
+NESTS: dict[type[LoopNest], NestEmitter] = {}
 
 
-def emits_nest(*kinds: str) -> Callable[[NestEmitter], NestEmitter]:
-    """A decorator that enters a function for kinds of nests."""
+def emits_nest(*kinds: type[LoopNest]) -> Callable[[NestEmitter], NestEmitter]:
+    """A decorator that enters a function for classes of nests."""
 
     def enter(emit: NestEmitter) -> NestEmitter:
         NESTS.update(dict.fromkeys(kinds, emit))

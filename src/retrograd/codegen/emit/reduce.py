@@ -10,7 +10,15 @@ from retrograd.codegen.emit.nest_emitters import emits_nest
 from retrograd.ir import DType, bool_, entering, int64, lookup
 from retrograd.ops import elementwise as el
 from retrograd.ops.elementwise import Elementwise
-from retrograd.schedule.loop_nest import LoopNest, Store
+from retrograd.schedule.loop_nest import (
+    ArgReduction,
+    ColumnReduction,
+    LoopNest,
+    MapNest,
+    ReductionNest,
+    RowReduction,
+    Store,
+)
 from retrograd.schedule.ssa import SSAValue
 
 # How two numbers are combined by the op of this name: instructions, or intrinsics, for floats, for
@@ -26,14 +34,9 @@ _combining(el.bitwise_and)(("and", "and", "and"))
 _CALLED = frozenset(("maximum", "minimum", "smax", "smin", "umax", "umin"))
 
 
-def adds_products(nest: LoopNest) -> bool:
-    """Whether a nest is that of a contraction."""
-    return nest.op == "dot"
-
-
 def combined_by(nest: LoopNest) -> Elementwise | None:
     """The op by which a nest combines elements: that of the reduction, scan or scatter."""
-    if adds_products(nest):
+    if nest.is_contraction:
         return el.add
     found: Elementwise | None = lookup(nest.op).combine  # type: ignore[attr-defined]
     return found
@@ -47,7 +50,7 @@ class Accumulation:
         op = combined_by(nest)
         assert op is not None
         self.op = op
-        self.of_products = adds_products(nest)
+        self.of_products = nest.is_contraction
         self.dtype = dtype
         # Booleans are combined as bytes: vectors of bits are not laid out as arrays in memory.
         self.scalar = "i8" if dtype is bool_ else types.register_type(dtype)
@@ -93,7 +96,7 @@ class Accumulation:
         else:
             times = {"fadd": "fmul", "add": "mul"}[self.name]
             new = self.combine(total, w.new(f"{times} {self.type} {x}, {y}"))
-        return masked(w, self.type, new, total) if w.nest.kind == "row" else new
+        return masked(w, self.type, new, total) if isinstance(w.nest, RowReduction) else new
 
     @property
     def neutral(self) -> str:
@@ -168,7 +171,7 @@ class Accumulation:
         return self.w.new(f"shufflevector {given}, <{self.lanes} x i32> <{listed}>")
 
 
-@emits_nest("map")
+@emits_nest(MapNest)
 def mapping(w: KernelEmitter, nest: LoopNest) -> None:
     """Every element by itself."""
     w.begin(nest)
@@ -181,8 +184,8 @@ def mapping(w: KernelEmitter, nest: LoopNest) -> None:
     emit_loops(w, 0, len(nest.loops), inside)
 
 
-@emits_nest("row", "column")
-def reduction(w: KernelEmitter, nest: LoopNest) -> None:
+@emits_nest(RowReduction, ColumnReduction)
+def reduction(w: KernelEmitter, nest: ReductionNest) -> None:
     """Kept loops around reduced ones; see `schedule/loop_nest.py` for the order."""
     (store,) = nest.stores
     assert nest.accumulator is not None
@@ -199,15 +202,15 @@ def reduction(w: KernelEmitter, nest: LoopNest) -> None:
 
         reduced = len(nest.loops) - nest.kept
         # Products of several loops down a column are one chain, no longer than a block.
-        short = reduced == 0 or (reduced > 1 and a.of_products and nest.kind == "column")
+        short = reduced == 0 or (reduced > 1 and nest.is_column_contraction)
         if a.adds_floats and not short:
             totals = Chains(w, take, a.combine, kinds, a.neutral).summed(nest.kept, start)
         else:
             totals = emit_loops(w, nest.kept, len(nest.loops), take, kinds, start)
-        if nest.kind == "row":
+        if isinstance(nest, RowReduction):
             totals = a.trees(totals)
         for t, total in enumerate(totals):
-            _finish(w, a, store, total, t)
+            _finish(w, nest, a, store, total, t)
         return []
 
     emit_loops(w, 0, nest.kept, result)
@@ -220,11 +223,13 @@ def _so_far(w: KernelEmitter, a: Accumulation, store: Store, t: int) -> str:
     return w.new(f"select i1 {w.first}, {a.type} {a.neutral}, {a.type} {there}")
 
 
-def _finish(w: KernelEmitter, a: Accumulation, store: Store, total: str, t: int) -> None:
+def _finish(
+    w: KernelEmitter, nest: ReductionNest, a: Accumulation, store: Store, total: str, t: int
+) -> None:
     """Write a reduced value, in the dtype of the buffer."""
-    row, dtype = w.nest.kind == "row", store.buffer.type.dtype
+    row, dtype = isinstance(nest, RowReduction), store.buffer.type.dtype
     lanes = 1 if row else w.lanes
-    value = a.result(total, w.scalar(w.nest.info["count"]), lanes)
+    value = a.result(total, w.scalar(nest.count), lanes)
     value = types.convert(w, value, a.dtype, dtype, lanes)
     if row:
         types.store(w, value, w.pointer(store.buffer, store.offset, t), dtype)
@@ -232,7 +237,7 @@ def _finish(w: KernelEmitter, a: Accumulation, store: Store, total: str, t: int)
         w.write(value, store, t)
 
 
-@emits_nest("arg")
+@emits_nest(ArgReduction)
 def argument(w: KernelEmitter, nest: LoopNest) -> None:
     """The position of the first extremum; the first NaN counts as one."""
     (store,), last = nest.stores, len(nest.loops) - 1

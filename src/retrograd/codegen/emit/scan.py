@@ -14,17 +14,17 @@ from retrograd.codegen.emit.reduce import Accumulation, better, combined_by
 from retrograd.codegen.op_builder import OpBuilder
 from retrograd.ir import float64, int64
 from retrograd.ops import elementwise as el
-from retrograd.schedule.loop_nest import LoopNest
+from retrograd.schedule.loop_nest import LoopNest, RowScan, ScanNest
 from retrograd.schedule.ssa import SSAValue
 
 
-@emits_nest("scan")
-def scan(w: KernelEmitter, nest: LoopNest) -> None:
+@emits_nest(ScanNest)
+def scan(w: KernelEmitter, nest: ScanNest) -> None:
     """Along the innermost loop, one element after the other."""
     w.begin(nest)
-    if "place" in nest.info:
+    if nest.position is not None:
         _attained(w, nest)
-    elif "factor" in nest.info:
+    elif nest.factor is not None:
         _recurrence(w, nest)
     elif _is_float(nest) and combined_by(nest) is el.add:
         _sums(w, nest)
@@ -101,8 +101,9 @@ def _running(w: KernelEmitter, nest: LoopNest) -> None:
     emit_loops(w, 0, nest.kept, result)
 
 
-def _recurrence(w: KernelEmitter, nest: LoopNest) -> None:
-    (store,), factor = nest.stores, nest.info["factor"]
+def _recurrence(w: KernelEmitter, nest: ScanNest) -> None:
+    (store,), factor = nest.stores, nest.factor
+    assert factor is not None
     if not _is_float(nest):
         _whole_recurrence(w, nest)
         return
@@ -121,16 +122,17 @@ def _recurrence(w: KernelEmitter, nest: LoopNest) -> None:
         by, zero = _wide(w, factor), types.literal(0.0, float64, w.lanes)
         state, lost = two_sum(at, moved(at, by, before), _wide(w, store.value))
         rounded = two_product(at, by, before)[1]
-        rounded = at.choose(at.instruction("fcmp oeq", before, zero), zero, rounded)
+        rounded = at.select(at.instruction("fcmp oeq", before, zero), zero, rounded)
         rest = at.instruction("fadd", moved(at, by, rest), at.instruction("fadd", rounded, lost))
         return [state, rest], settled(at, state, rest)
 
     _through(w, nest, *((2, two) if _is_double(nest) else (1, one)))
 
 
-def _whole_recurrence(w: KernelEmitter, nest: LoopNest) -> None:
+def _whole_recurrence(w: KernelEmitter, nest: ScanNest) -> None:
     """Of whole numbers, which wrap."""
-    (store,), factor = nest.stores, nest.info["factor"]
+    (store,), factor = nest.stores, nest.factor
+    assert factor is not None
     dtype = store.buffer.type.dtype
 
     def step(carried: Carried) -> Carried:
@@ -149,9 +151,10 @@ def _whole_recurrence(w: KernelEmitter, nest: LoopNest) -> None:
     emit_loops(w, 0, nest.kept, row)
 
 
-def _attained(w: KernelEmitter, nest: LoopNest) -> None:
+def _attained(w: KernelEmitter, nest: ScanNest) -> None:
     (store,), last = nest.stores, len(nest.loops) - 1
-    dtype = store.value.dtype
+    dtype, position = store.value.dtype, nest.position
+    assert position is not None
 
     def step(carried: Carried) -> Carried:
         kinds = [types.register_type(d, w.lanes) for d in (dtype, int64)]
@@ -161,7 +164,7 @@ def _attained(w: KernelEmitter, nest: LoopNest) -> None:
         first = w.new(f"icmp eq i64 {w.counters[last][0]}, 0")
         yes = types.splat("i1", "true", w.lanes)
         wins = w.new(f"select i1 {first}, {bits} {yes}, {bits} {wins}")
-        place = types.broadcast(w, w.scalar(nest.info["place"]), int64, w.lanes)
+        place = types.broadcast(w, w.scalar(position), int64, w.lanes)
         now = [
             w.new(f"select {bits} {wins}, {kind} {new}, {kind} {old}")
             for kind, new, old in zip(kinds, (value, place), carried, strict=True)
@@ -178,10 +181,10 @@ def _attained(w: KernelEmitter, nest: LoopNest) -> None:
     emit_loops(w, 0, nest.kept, result)
 
 
-@emits_nest("along")
-def along(w: KernelEmitter, nest: LoopNest) -> None:
+@emits_nest(RowScan)
+def along(w: KernelEmitter, nest: RowScan) -> None:
     """Along rows, a block of lanes at a time; see `schedule/loop_nest.py` for the order."""
-    (store,), reverse = nest.stores, nest.info["reverse"]
+    (store,), reverse = nest.stores, nest.reverse
     assert nest.accumulator is not None
     w.begin(nest)
     a = Accumulation(w, nest, nest.accumulator)

@@ -13,13 +13,13 @@ from retrograd.codegen.op_builder import OpBuilder
 from retrograd.ir import float64, int64
 from retrograd.ops.numerics.compensated_sum import BLOCK
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.loop_nest import LoopNest
+from retrograd.schedule.loop_nest import BlockedScatter, CheckNest, ScatterNest, ScatterTotals
 
 _SOME = -128  # of a block, after one or more that were full
 
 
-@emits_nest("scatter")
-def scatter(w: KernelEmitter, nest: LoopNest) -> None:
+@emits_nest(ScatterNest)
+def scatter(w: KernelEmitter, nest: ScatterNest) -> None:
     """Let updates meet what is there, one after the other, in row-major order."""
     (store,) = nest.stores
     dtype = store.buffer.type.dtype
@@ -36,7 +36,7 @@ def scatter(w: KernelEmitter, nest: LoopNest) -> None:
         return []
 
     w.begin(nest)
-    depth = nest.info["at"].depth if w.places[1] else 0
+    depth = nest.index.depth if w.places[1] and nest.index is not None else 0
 
     def each(_: Carried) -> Carried:
         return emit_loops(w, depth, len(nest.loops), meet)
@@ -44,12 +44,12 @@ def scatter(w: KernelEmitter, nest: LoopNest) -> None:
     _own(w, nest, depth, each)
 
 
-@emits_nest("sums")
-def sums(w: KernelEmitter, nest: LoopNest) -> None:
+@emits_nest(BlockedScatter)
+def sums(w: KernelEmitter, nest: BlockedScatter) -> None:
     """Add updates to what is there, in blocks; see `schedule/loop_nest.py` for the order."""
     (store,), depth, last = nest.stores, nest.kept, len(nest.loops)
     dtype = store.buffer.type.dtype
-    (counts, _), *totals = nest.info["work"]
+    (counts, _), *totals = nest.work
 
     def add(_: Carried) -> Carried:
         at = OpBuilder(w, dtype, w.lanes)
@@ -59,7 +59,7 @@ def sums(w: KernelEmitter, nest: LoopNest) -> None:
         return []
 
     def each(_: Carried) -> Carried:
-        counter = w.address(counts, w.scalar(nest.info["place"]))
+        counter = w.address(counts, w.scalar(nest.counter))
         count = w.new(f"add i8 {w.new(f'load i8, ptr {counter}')}, 1")
         full = w.new(f"icmp eq i8 {w.new(f'and i8 {count}, {BLOCK - 1}')}, 0")
         w.line(f"store i8 {w.new(f'select i1 {full}, i8 {_SOME}, i8 {count}')}, ptr {counter}")
@@ -82,7 +82,7 @@ def sums(w: KernelEmitter, nest: LoopNest) -> None:
     _own(w, nest, depth, each)
 
 
-def _carry(w: KernelEmitter, nest: LoopNest, totals: list[Buffer], first: str) -> None:
+def _carry(w: KernelEmitter, nest: BlockedScatter, totals: list[Buffer], first: str) -> None:
     """Add a block to the total, of which it is the first one or not, and begin another."""
     (store,) = nest.stores
     dtype, offset = store.buffer.type.dtype, w.scalar(store.offset)
@@ -104,8 +104,8 @@ def _carry(w: KernelEmitter, nest: LoopNest, totals: list[Buffer], first: str) -
     types.store(w, nothing, place, dtype, w.lanes, w.mask)
 
 
-@emits_nest("settle")
-def settle(w: KernelEmitter, nest: LoopNest) -> None:
+@emits_nest(ScatterTotals)
+def settle(w: KernelEmitter, nest: ScatterTotals) -> None:
     """Add the totals of blocks to what is there, where there are any."""
     (store,) = nest.stores
     dtype = store.buffer.type.dtype
@@ -113,7 +113,7 @@ def settle(w: KernelEmitter, nest: LoopNest) -> None:
     def add(_: Carried) -> Carried:
         at = OpBuilder(w, float64, w.lanes)
         block = types.convert(w, w.vector(store.value), dtype, float64, w.lanes)
-        before = [w.vector(v) for v in nest.info["totals"]]
+        before = [w.vector(v) for v in nest.totals]
         if len(before) == 1:
             total = at.instruction("fadd", before[0], block)
         else:
@@ -123,7 +123,7 @@ def settle(w: KernelEmitter, nest: LoopNest) -> None:
 
     def each(_: Carried) -> Carried:
         go, skip = w.label(), w.label()
-        w.branch(w.new(f"icmp slt i8 {w.scalar(nest.info['count'])}, 0"), go, skip)
+        w.branch(w.new(f"icmp slt i8 {w.scalar(nest.count)}, 0"), go, skip)
         w.start_block(go)
         emit_loops(w, nest.kept, len(nest.loops), add)
         w.jump(skip)
@@ -134,13 +134,14 @@ def settle(w: KernelEmitter, nest: LoopNest) -> None:
     emit_loops(w, 0, nest.kept, each)
 
 
-def _own(w: KernelEmitter, nest: LoopNest, depth: int, each: Inside) -> None:
+def _own(w: KernelEmitter, nest: ScatterNest, depth: int, each: Inside) -> None:
     """What `each` writes for every position, in so many loops. Where threads share the places, each
     takes the updates of its own."""
     low, high = w.places
 
     def own(_: Carried) -> Carried:
-        at = w.scalar(nest.info["at"])
+        assert nest.index is not None
+        at = w.scalar(nest.index)
         go, skip = w.label(), w.label()
         above, below = w.new(f"icmp sge i64 {at}, {low}"), w.new(f"icmp slt i64 {at}, {high}")
         w.branch(w.new(f"and i1 {above}, {below}"), go, skip)
@@ -153,8 +154,8 @@ def _own(w: KernelEmitter, nest: LoopNest, depth: int, each: Inside) -> None:
     emit_loops(w, 0, depth, own if high else each)
 
 
-@emits_nest("check")
-def check(w: KernelEmitter, nest: LoopNest) -> None:
+@emits_nest(CheckNest)
+def check(w: KernelEmitter, nest: CheckNest) -> None:
     """Write positions counted from the front. At one out of range, leave the function with its
     value in the status block and 1 as the result: what comes later may read no memory that is not
     there."""
@@ -165,11 +166,11 @@ def check(w: KernelEmitter, nest: LoopNest) -> None:
     def inside(_: Carried) -> Carried:
         at = OpBuilder(w, int64, w.lanes)
         value = types.convert(w, w.vector(store.value), dtype, int64, w.lanes)
-        size = types.broadcast(w, w.scalar(nest.info["size"]), int64, w.lanes)
+        size = types.broadcast(w, w.scalar(nest.size), int64, w.lanes)
         place, zero = value, types.splat("i64", "0", w.lanes)
         if dtype.kind == "int":
             negative = w.new(f"icmp slt {at.type} {value}, {zero}")
-            place = at.choose(negative, at.instruction("add", value, size), value)
+            place = at.select(negative, at.instruction("add", value, size), value)
         outside = w.new(f"icmp uge {at.type} {place}, {size}")
         if w.mask is not None:
             outside = at.logic("and", outside, w.mask)

@@ -42,7 +42,7 @@ from retrograd.codegen.gemm.split_k import grouped
 from retrograd.codegen.target import Target
 from retrograd.ir import DType, float32, float64
 from retrograd.ops.numerics.summation import PRODUCTS
-from retrograd.schedule.loop_nest import COPIES_BYTES
+from retrograd.tuning import TUNING
 
 ROUTINES = {
     f"rg_gemm_{spread}{dtype}": dtype for dtype in (float32, float64) for spread in ("", "spread_")
@@ -53,13 +53,7 @@ PARAMETERS = (
     "ptr noalias %soon, ptr %stop"
 )
 SPREAD = PARAMETERS.replace("i64 %a_row, i64 %a_step", "ptr %a_row, ptr %a_step")
-# Bytes of a column of a block of the right matrix; up to eight times as many where it is narrow, so
-# that rows of the left one are read in one go; fewer where those are not contiguous: each step
-# reads another page then.
-DEPTH = 1024
 UNKNOWN = 2  # whether a block of the right matrix is finite: 0, 1, or nobody has asked
-LINE = 64  # bytes that are fetched at once
-PAGE = 1024  # bytes between contiguous columns of the left matrix from which on they are copied
 
 
 def routine_text(machine: Target, name: str) -> str:
@@ -74,7 +68,7 @@ class _Routine:
         self.stride = "ptr" if spread else "i64"  # what leads from row to row of it
         self.dtype: DType = tile.dtype
         self.stack = max(tile.rows, tile.lanes)  # columns of a panel of the left matrix
-        self.space = COPIES_BYTES // 2 // self.dtype.itemsize  # for either matrix
+        self.space = TUNING.gemm_pack_bytes // 2 // self.dtype.itemsize  # for either matrix
         self.declarations: dict[str, None] = {}
         self.w = self._writer()
 
@@ -120,7 +114,7 @@ class _Routine:
         self.w.declare("i64 @llvm.smax.i64(i64, i64)")
         return self.w.new(f"call i64 @llvm.smax.i64(i64 {x}, i64 {y})")
 
-    def choose(self, condition: str, x: str | int, y: str | int, kind: str = "i64") -> str:
+    def select(self, condition: str, x: str | int, y: str | int, kind: str = "i64") -> str:
         return self.w.new(f"select i1 {condition}, {kind} {x}, {kind} {y}")
 
     def even(self, size: str, most: str | int) -> str:
@@ -138,7 +132,7 @@ class _Routine:
         w, tile = self.w, self.tile
         self._clear()
         asked = w.new("icmp ne ptr %stop, null")
-        self.stop = self.choose(asked, "%stop", "@never", "ptr")
+        self.stop = self.select(asked, "%stop", "@never", "ptr")
         self._sizes()
         if not self.spread:
             self._areas()
@@ -200,17 +194,19 @@ class _Routine:
         """How the work is cut, and what holds of all blocks."""
         w, tile = self.w, self.tile
         self.by_rows = w.new("icmp eq i64 %b_column, 1")
-        self.lead = self.mul(self.choose(self.by_rows, "%b_step", "%b_column"), self.dtype.itemsize)
-        usual = DEPTH // self.dtype.itemsize
+        self.lead = self.mul(self.select(self.by_rows, "%b_step", "%b_column"), self.dtype.itemsize)
+        usual = TUNING.gemm_depth_bytes // self.dtype.itemsize
         depth = self.div(self.space, self.most(self.whole("%n", tile.lanes), 1))
         depth = self.most(self.least(depth, 8 * usual), usual)
         if not self.spread:
             strided = w.new("icmp ne i64 %a_step, 1")
             often = w.new(f"icmp sgt i64 %n, {tile.columns}")
-            far = w.new(f"icmp sge i64 %a_step, {PAGE // self.dtype.itemsize}")
+            far = w.new(
+                f"icmp sge i64 %a_step, {TUNING.gemm_copy_stride_bytes // self.dtype.itemsize}"
+            )
             self.copied = w.new(f"and i1 {strided}, {w.new(f'and i1 {often}, {far}')}")
             self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
-            depth = self.choose(strided, self.choose(often, usual // 2, usual // 4), depth)
+            depth = self.select(strided, self.select(often, usual // 2, usual // 4), depth)
         depth = self.most(w.new(f"and i64 {depth}, {-PRODUCTS.block}"), PRODUCTS.block)
         self.depth = self.whole(self.even("%k", depth), PRODUCTS.block)
         width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
@@ -227,7 +223,7 @@ class _Routine:
         w.line(f"store [2 x i64] zeroinitializer, ptr {none}")
         self.area = w.reserve("ptr", align=8)
         asked = w.new("icmp ne ptr %soon, null")
-        w.line(f"store ptr {self.choose(asked, '%soon', none, 'ptr')}, ptr {self.area}")
+        w.line(f"store ptr {self.select(asked, '%soon', none, 'ptr')}, ptr {self.area}")
 
     def _from_area(self, idle: str) -> tuple[str, str]:
         """Whether a tile that is `idle` has anything to fetch of the area at hand, and where."""
@@ -236,14 +232,14 @@ class _Routine:
         start = w.new(f"load ptr, ptr {area}")
         left_at = w.new(f"getelementptr i64, ptr {area}, i64 1")
         left = w.new(f"load i64, ptr {left_at}")
-        taken = self.choose(idle, self.least(left, self.mul(self.kk, LINE)), 0)
+        taken = self.select(idle, self.least(left, self.mul(self.kk, TUNING.cache_line_bytes)), 0)
         rest = self.sub(left, taken)
         w.line(f"store ptr {w.new(f'getelementptr i8, ptr {start}, i64 {taken}')}, ptr {area}")
         w.line(f"store i64 {rest}, ptr {left_at}")
         after = w.new(f"getelementptr i64, ptr {area}, i64 2")
         some = w.new(f"icmp ne i64 {taken}, 0")
         over = w.new(f"and i1 {some}, {w.new(f'icmp eq i64 {rest}, 0')}")
-        w.line(f"store ptr {self.choose(over, after, area, 'ptr')}, ptr {self.area}")
+        w.line(f"store ptr {self.select(over, after, area, 'ptr')}, ptr {self.area}")
         return some, start
 
     def _look(self) -> None:
@@ -266,17 +262,17 @@ class _Routine:
         w = self.w
         column = self.add(self.n0, self.width)
         over = w.new(f"icmp sge i64 {column}, %n")
-        column = self.choose(over, 0, column)
-        row = self.choose(over, self.add(self.k0, self.depth), self.k0)
+        column = self.select(over, 0, column)
+        row = self.select(over, self.add(self.k0, self.depth), self.k0)
         self.next = self._right(row, column)
-        length = self.choose(
+        length = self.select(
             self.by_rows,
             self.least(self.width, self.sub("%n", column)),
             self.least(self.depth, self.sub("%k", row)),
         )
-        line = LINE // self.dtype.itemsize
+        line = TUNING.cache_line_bytes // self.dtype.itemsize
         none = w.new(f"icmp sge i64 {row}, %k")
-        self.lines = self.choose(none, 0, self.div(self.add(length, line - 1), line))
+        self.lines = self.select(none, 0, self.div(self.add(length, line - 1), line))
 
     def _rows(self) -> None:
         """The rows of the left matrix by a block of the right one."""
@@ -310,9 +306,9 @@ class _Routine:
         copy = tile.at(w, "%work", self.add(self.mul(start, self.kk), self.sub(i, start)))
         plain = tile.at(w, left, self.mul(i, "%a_row"))
         wide = self.least(self.whole(self.sub(mm, start), tile.lanes), stack)
-        row = self.choose(self.copied, 1, "%a_row")
-        step = self.choose(self.copied, wide, "%a_step")
-        return self.choose(self.copied, copy, plain, "ptr"), row, step
+        row = self.select(self.copied, 1, "%a_row")
+        step = self.select(self.copied, wide, "%a_step")
+        return self.select(self.copied, copy, plain, "ptr"), row, step
 
     def _steps(self, a: tuple[str, str, str], c: str, rows: str, done: str) -> str:
         """The same with the steps in which all rows have zeros left out, where that is right."""
@@ -348,7 +344,7 @@ class _Routine:
         w.start_block(fewer)
         # Of zeros alone all steps are at the start, and none at the end.
         none = w.new(f"icmp uge i64 {before}, {self.kk}")
-        high = self.sub(self.kk, self.choose(none, 0, after))
+        high = self.sub(self.kk, self.select(none, 0, after))
         low = self.least(before, high)
         w.line(
             f"call void @some_steps(ptr {a[0]}, i64 {a[1]}, i64 {a[2]}, ptr {self.panels}, "
@@ -376,15 +372,17 @@ class _Routine:
         j, done = panels.counter, panels.values[0]
         b = tile.at(w, self.panels, self.mul(j, self.kk))
         useful = w.new(f"icmp slt i64 {done}, {self.lines}")
-        ahead = w.new(f"getelementptr i8, ptr {self.next}, i64 {self.mul(done, LINE)}")
-        ahead = self.choose(useful, ahead, b, "ptr")
-        step = self.choose(useful, self.lead, 0)
+        ahead = w.new(
+            f"getelementptr i8, ptr {self.next}, i64 {self.mul(done, TUNING.cache_line_bytes)}"
+        )
+        ahead = self.select(useful, ahead, b, "ptr")
+        step = self.select(useful, self.lead, 0)
         first = "false"
         if not self.spread:
             first = w.new(f"and i1 {self.in_place}, {w.new(f'icmp eq i64 {j}, 0')}")
-            beside = w.new(f"getelementptr i8, ptr {a[0]}, i64 {LINE}")
-            ahead = self.choose(first, beside, ahead, "ptr")
-            step = self.choose(first, self.mul(a[2], self.dtype.itemsize), step)
+            beside = w.new(f"getelementptr i8, ptr {a[0]}, i64 {TUNING.cache_line_bytes}")
+            ahead = self.select(first, beside, ahead, "ptr")
+            step = self.select(first, self.mul(a[2], self.dtype.itemsize), step)
         left = self.sub(self.nn, j)
         own, start = "", ""
         if not self.spread:
@@ -402,7 +400,8 @@ class _Routine:
             w.start_block(here)
             plain = f"call void @tile{vectors}({given}, ptr {ahead}, i64 {step})"
             if own and vectors == tile.vectors:
-                call = f"call void @tile{vectors}_own({given}, ptr {start}, i64 {LINE})"
+                line = TUNING.cache_line_bytes
+                call = f"call void @tile{vectors}_own({given}, ptr {start}, i64 {line})"
                 self._either(own, call, plain)
             else:
                 w.line(plain)
@@ -410,5 +409,5 @@ class _Routine:
             w.start_block(fewer)
         w.jump(end)
         w.start_block(end)
-        w.close_loop(panels, [self.choose(first, done, self.add(done, 1))])
+        w.close_loop(panels, [self.select(first, done, self.add(done, 1))])
         return panels.values[0]

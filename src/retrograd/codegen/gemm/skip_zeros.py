@@ -14,9 +14,7 @@ from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.ops.numerics.summation import PRODUCTS
-
-# Steps looked at together; whoever has none to leave out has looked at as many twice.
-STEPS = 8
+from retrograd.tuning import TUNING
 
 
 def functions(
@@ -34,7 +32,7 @@ def functions(
 
 def _edge(tile: Tile, w: FunctionBuilder, name: str, from_end: bool) -> str:
     """How many steps at the start, or at the end, find zeros in all rows of a tile; a multiple of
-    `STEPS`. Either rows or steps lie side by side."""
+    `zero_scan_steps`. Either rows or steps lie side by side."""
     bits = f"i{8 * tile.dtype.itemsize}"
     beside = w.new("icmp eq i64 %a_step, 1")
     full = w.new(f"icmp eq i64 %rows, {tile.rows}")
@@ -51,17 +49,20 @@ def _edge(tile: Tile, w: FunctionBuilder, name: str, from_end: bool) -> str:
     w.start_block(leave)
     w.line("ret i64 0")
     w.start_block(go)
-    turns = w.new(f"udiv i64 %k, {STEPS}")
+    turns = w.new(f"udiv i64 %k, {TUNING.zero_scan_steps}")
     loop = w.open_loop(turns)
-    passed = w.new(f"mul i64 {loop.counter}, {STEPS}")
+    passed = w.new(f"mul i64 {loop.counter}, {TUNING.zero_scan_steps}")
     at = passed
     if from_end:
-        at = w.new(f"sub i64 %k, {w.new(f'add i64 {passed}, {STEPS}')}")
+        at = w.new(f"sub i64 %k, {w.new(f'add i64 {passed}, {TUNING.zero_scan_steps}')}")
     start = tile.at(w, "%a", w.new(f"mul i64 {at}, %a_step"))
     by_row, by_step, told = w.label(), w.label(), w.label()
     w.branch(beside, by_row, by_step)
     found = []
-    for label, count, size in ((by_row, tile.rows, STEPS), (by_step, STEPS, tile.rows)):
+    for label, count, size in (
+        (by_row, tile.rows, TUNING.zero_scan_steps),
+        (by_step, TUNING.zero_scan_steps, tile.rows),
+    ):
         w.start_block(label)
         kind = types.widened(bits, size)
         total = types.splat(bits, "0", size)
@@ -88,7 +89,7 @@ def _edge(tile: Tile, w: FunctionBuilder, name: str, from_end: bool) -> str:
     w.line(f"ret i64 {passed}")
     w.start_block(on)
     w.close_loop(loop)
-    w.line(f"ret i64 {w.new(f'mul i64 {turns}, {STEPS}')}")
+    w.line(f"ret i64 {w.new(f'mul i64 {turns}, {TUNING.zero_scan_steps}')}")
     parameters = "ptr %a, i64 %a_row, i64 %a_step, i64 %k, i64 %rows"
     return f"define internal i64 @{name}({parameters}) #0 {{\n{w.text()}\n}}"
 

@@ -18,6 +18,7 @@ from retrograd.codegen.gemm.packing import pack_columns
 from retrograd.codegen.target import Target
 from retrograd.ir import float32, float64
 from retrograd.ops.numerics.summation import PRODUCTS
+from retrograd.tuning import TUNING
 
 SMALL = {f"rg_few_{dtype}": dtype for dtype in (float32, float64)}
 PARAMETERS = (
@@ -29,8 +30,6 @@ COLUMNS = (
     "i64 %count, i64 %m, i64 %k, i64 %lanes, ptr noalias %a, i64 %a_row, i64 %a_step, i64 %a_next, "
     "ptr noalias %b, i64 %b_step, i64 %b_next, ptr noalias %c, i64 %c_row, i64 %c_next"
 )
-PACKED = 1 << 12  # elements of right matrices that are turned over together
-ROWS = 8  # sums side by side that take no longer than one waits for the next product
 
 
 def small_text(machine: Target, name: str) -> str:
@@ -69,7 +68,7 @@ def _turned(tile: Tile, w: FunctionBuilder) -> None:
     wide = w.new(f"and i64 {w.new(f'add i64 %n, {tile.lanes - 1}')}, {-tile.lanes}")
     size = w.new(f"mul i64 {wide}, %k")
     some = w.new(f"call i64 @llvm.smax.i64(i64 {size}, i64 1)")
-    most = w.new(f"udiv i64 {PACKED}, {some}")
+    most = w.new(f"udiv i64 {TUNING.small_gemm_elements}, {some}")
     most = w.new(f"call i64 @llvm.smax.i64(i64 {most}, i64 1)")
     groups = w.open_loop("%count", most, "0", [("ptr", "%a"), ("ptr", "%b"), ("ptr", "%c")])
     a, b, c = groups.values
@@ -130,7 +129,7 @@ def _columns(tile: Tile, vectors: int, some: bool, writers: list[FunctionBuilder
     """The function `columnsN`: all rows by N vectors of columns; `some_columns`: by the first
     `%lanes` of one. Where rows are left, the last tile has some that another has had; fewer rows
     than a tile are for functions of their own."""
-    rows = ROWS if vectors == 1 else tile.rows
+    rows = TUNING.small_gemm_rows if vectors == 1 else tile.rows
     name = "some_columns" if some else f"columns{vectors}"
     w, *others = writers
     found = [_tiles(tile, f"{name}_by_{rows}", vectors, some, rows, others.pop())]

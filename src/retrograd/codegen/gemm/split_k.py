@@ -15,9 +15,8 @@ from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.ir import DType
 from retrograd.ops.numerics.summation import PARTS, PRODUCTS
-from retrograd.schedule.loop_nest import COPIES_BYTES, TOTALS_BYTES
+from retrograd.tuning import TUNING
 
-WIDTH = 240  # columns of a part, in tiles of 48, at most
 PART = "ptr noalias %t, ptr noalias %c, i64 %c_row, i64 %rows, i64 %n, i64 %wide"
 
 
@@ -60,13 +59,13 @@ def _parts(tile: Tile, listed: list[list[str]], w: FunctionBuilder) -> None:
     def table(pointer: str, number: str) -> str:  # of offsets
         return w.new(f"getelementptr i32, ptr {pointer}, i64 {number}")
 
-    space = TOTALS_BYTES // tile.dtype.itemsize
-    totals = w.new(f"getelementptr i8, ptr %work, i64 {COPIES_BYTES}")
+    space = TUNING.gemm_totals_bytes // tile.dtype.itemsize
+    totals = w.new(f"getelementptr i8, ptr %work, i64 {TUNING.gemm_pack_bytes}")
     last = w.new(f"udiv i64 {w.new('sub i64 %k, 1')}, {PRODUCTS.group}")
     tables = w.new(f"add i64 {_digits(w, w.new(f'udiv i64 {last}, {PARTS}'))}, 1")
     room = w.new(f"udiv i64 {space}, {tables}")
     whole = w.new(f"and i64 {w.new(f'add i64 %n, {tile.lanes - 1}')}, {-tile.lanes}")
-    columns = least(whole, WIDTH)
+    columns = least(whole, TUNING.split_k_columns)
     height = most(w.new(f"udiv i64 {room}, {most(columns, 1)}"), 1)
     high = w.open_loop("%m", height)
     wide = w.open_loop("%n", columns)

@@ -21,11 +21,10 @@ from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.libcalls.element_type import Elements
 from retrograd.files import sha256
 from retrograd.ir import DType
+from retrograd.tuning import TUNING
 
 CBLAS, LAPACK = "rg_cblas_", "rg_lapack_"  # what the names of OpenBLAS's functions begin with
 
-
-TILE = 16  # rows and columns of what is transposed at a time
 
 Size = int | str  # a number, or the register that holds it
 Step = Callable[[Size, list[str]], list[str]]
@@ -118,10 +117,11 @@ class LibCallBuilder(Elements):
         self.declare("i64 @llvm.smin.i64(i64, i64)")
 
         def end(start: str) -> str:
-            return self.new(f"call i64 @llvm.smin.i64(i64 {self.add(start, TILE)}, i64 {n})")
+            end = self.add(start, TUNING.transpose_tile_rows)
+            return self.new(f"call i64 @llvm.smin.i64(i64 {end}, i64 {n})")
 
-        above = self.open_loop(str(n), TILE)
-        left = self.open_loop(str(n), TILE)
+        above = self.open_loop(str(n), TUNING.transpose_tile_rows)
+        left = self.open_loop(str(n), TUNING.transpose_tile_rows)
         bottom, right = end(above.counter), end(left.counter)
         with self.loop(bottom, above.counter) as i, self.loop(right, left.counter) as j:
             x = self.get(source, self.add(self.mul(j, n), i))

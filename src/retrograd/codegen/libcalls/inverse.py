@@ -18,10 +18,9 @@ from retrograd.codegen.libcalls.lapack import (
     refuse_zeros,
 )
 from retrograd.passes.lowering import linalg
+from retrograd.tuning import TUNING
 
 COLUMNS, RIGHT = 102, 142  # what CBLAS calls its options
-BLOCK = 32  # rows of a triangle that LAPACK inverts
-HALVED = 160  # rows from which on triangles are inverted by halves, where numbers are real
 
 
 @routine("inv", straight=True)
@@ -34,11 +33,15 @@ def inv(w: LibCallBuilder) -> None:
         if w.paired:
             by_lapack(w)
             return
-        few = w.new(f"icmp ult i64 {n}, {HALVED}") if isinstance(n, str) else n < HALVED
+        few = (
+            w.new(f"icmp ult i64 {n}, {TUNING.recursive_inverse_rows}")
+            if isinstance(n, str)
+            else n < TUNING.recursive_inverse_rows
+        )
         w.either(few, lambda: by_lapack(w), lambda: by_halves(w))
 
     w.either(
-        small_matrices.is_small(w, small_matrices.SOLVED, n), lambda: by_substitution(w), large
+        small_matrices.is_small(w, TUNING.solved_matrix_rows, n), lambda: by_substitution(w), large
     )
 
 
@@ -106,13 +109,14 @@ def _invert(w: LibCallBuilder, a: str, n: Size, lower: bool) -> None:
     def least(x: Size, limit: Size) -> str:
         return w.new(f"call i64 @llvm.smin.i64(i64 {x}, i64 {limit})")
 
-    blocks = w.open_loop(str(n), BLOCK)
+    blocks = w.open_loop(str(n), TUNING.inverse_block_rows)
     i = blocks.counter
-    w.fortran("trtri", "L" if lower else "U", "U" if lower else "N", least(w.sub(n, i), BLOCK),
+    rows = least(w.sub(n, i), TUNING.inverse_block_rows)
+    w.fortran("trtri", "L" if lower else "U", "U" if lower else "N", rows,
               f"ptr {at(i, i)}", n, f"ptr {status}")  # fmt: skip
     w.close_loop(blocks)
     # Sizes double until one is not below n: 2^40 rows are more than there are.
-    doublings = w.open_loop("40", 1, "0", [("i64", str(BLOCK))])
+    doublings = w.open_loop("40", 1, "0", [("i64", str(TUNING.inverse_block_rows))])
     size = doublings.values[0]
     with w.when(w.new(f"icmp ult i64 {size}, {n}")):
         pairs = w.open_loop(str(w.sub(n, size)), w.mul(size, 2))

@@ -17,30 +17,29 @@ from retrograd.codegen.libcalls import (  # noqa: F401  (their routines)
     toposort,
 )
 from retrograd.codegen.libcalls.builder import ROUTINES, STRAIGHT, Emit, helper
-from retrograd.codegen.libcalls.small_matrices import UNROLLED
 from retrograd.errors import BackendError
 from retrograd.passes.lowering.libcall import PAIRED, PYTHON
-from retrograd.schedule.loop_nest import LoopNest
+from retrograd.schedule.loop_nest import CallNest
 from retrograd.schedule.ssa import SSAValue
+from retrograd.tuning import TUNING
 
 
-@emits_nest("call")
-def call(w: KernelEmitter, nest: LoopNest) -> None:
+@emits_nest(CallNest)
+def call(w: KernelEmitter, nest: CallNest) -> None:
     """One call for each item. What a routine returns for an item, if it may refuse one, is kept
     with the item's number; a check follows."""
-    info = nest.info
     w.begin(nest)
     first = w.ranges.get(0, ("0", ""))[0]
-    given = len(nest.operands)
-    data, rest = info["buffers"][: given + 1], list(info["buffers"][given + 1 :])
+    given = nest.given
+    data, rest = nest.buffers[: given + 1], list(nest.buffers[given + 1 :])
     work = "null"
-    if info["work"].attr != 0:
+    if nest.work.attr != 0:
         # Items that are done by one thread share the space of the first of them.
-        space = w.scalar(info["work"])
+        space = w.scalar(nest.work)
         start = first if first == "0" else w.new(f"mul i64 {first}, {space}")
         work = w.address(rest.pop(0), start)
-    name = info["routine"].removeprefix(PAIRED)
-    paired = name != info["routine"]
+    name = nest.routine.removeprefix(PAIRED)
+    paired = name != nest.routine
     key = ""
     emit: Emit
     if name.startswith(PYTHON):
@@ -50,15 +49,15 @@ def call(w: KernelEmitter, nest: LoopNest) -> None:
     else:
         raise BackendError(f"the llvm backend has no routine {name!r}")
     dtype = data[-1].type.dtype
-    symbol = helper(w, name, emit, dtype, len(data), _known(name, info["sizes"]), key, paired)
-    sizes = [w.scalar(s) for s in info["sizes"]]
+    symbol = helper(w, name, emit, dtype, len(data), _known(name, nest.sizes), key, paired)
+    sizes = [w.scalar(s) for s in nest.sizes]
 
     def inside(_: Carried) -> Carried:
-        pointers = [w.address(b, w.scalar(p)) for b, p in zip(data, info["starts"], strict=True)]
+        pointers = [w.address(b, w.scalar(p)) for b, p in zip(data, nest.starts, strict=True)]
         listed = ", ".join([*(f"ptr {p}" for p in (*pointers, work)), *(f"i64 {s}" for s in sizes)])
         code = w.new(f"call i64 @{symbol}({listed})")
-        if info["can_fail"]:
-            item = w.scalar(info["item"])
+        if nest.can_fail:
+            item = w.scalar(nest.item)
             high = w.new(f"shl i64 {w.new(f'add i64 {item}, 1')}, 32")
             bad = w.new(f"icmp ne i64 {code}, 0")
             found = w.new(f"select i1 {bad}, i64 {w.new(f'or i64 {high}, {code}')}, i64 0")
@@ -71,6 +70,8 @@ def call(w: KernelEmitter, nest: LoopNest) -> None:
 def _known(name: str, sizes: Sequence[SSAValue]) -> list[int | None]:
     """The sizes that a routine is written for: small ones, where that makes straight code of it."""
     numbers = [s.attr for s in sizes]
-    if name in STRAIGHT and all(isinstance(n, int) and n <= UNROLLED for n in numbers):
+    if name in STRAIGHT and all(
+        isinstance(n, int) and n <= TUNING.unrolled_matrix_rows for n in numbers
+    ):
         return numbers
     return [None] * len(numbers)

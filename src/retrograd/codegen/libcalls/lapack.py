@@ -11,6 +11,7 @@ import itertools
 
 from retrograd.codegen.libcalls import small_matrices
 from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size, routine
+from retrograd.tuning import TUNING
 
 
 def cholesky(upper: bool) -> Emit:
@@ -28,7 +29,7 @@ def cholesky(upper: bool) -> Emit:
             w.fortran("potrf", half, n, f"ptr {y}", w.least_one(n), f"ptr {status}")
             w.line(f"ret i64 {w.code(status)}")
 
-        w.either(small_matrices.is_small(w, small_matrices.FACTORED, n), small, large)
+        w.either(small_matrices.is_small(w, TUNING.factored_matrix_rows, n), small, large)
 
     return emit
 
@@ -56,7 +57,7 @@ def triangular_solve(upper: bool, transpose: bool, unit: bool) -> Emit:
             substitute(w, a, n, y, n, k, half, turned, given)
             w.line("ret i64 0")
 
-        w.either(small_matrices.is_small(w, small_matrices.SOLVED, n), small, large)
+        w.either(small_matrices.is_small(w, TUNING.solved_matrix_rows, n), small, large)
 
     return emit
 
@@ -134,7 +135,7 @@ def lu(w: LibCallBuilder) -> None:
             w.swap(order, i, j)
         w.line("ret i64 0")
 
-    w.either(small_matrices.is_small(w, small_matrices.FACTORED, m), small, large)
+    w.either(small_matrices.is_small(w, TUNING.factored_matrix_rows, m), small, large)
 
 
 def solve(transpose: bool) -> Emit:
@@ -164,7 +165,7 @@ def solve(transpose: bool) -> Emit:
                 exchange_rows(w, f, y, n, k, back=True)
             w.line("ret i64 0")
 
-        w.either(small_matrices.is_small(w, small_matrices.SOLVED, n), small, large)
+        w.either(small_matrices.is_small(w, TUNING.solved_matrix_rows, n), small, large)
 
     return emit
 

@@ -12,8 +12,8 @@ from retrograd.codegen.libcalls.eigen_svd import refuse_infinite
 from retrograd.codegen.libcalls.lapack import GIVEN, LOWER, ROWS, substitute
 from retrograd.codegen.libcalls.matrix_functions import ADJOINT, COLUMNS, PLAIN
 from retrograd.ops.linalg.least_squares import MARGIN
+from retrograd.tuning import TUNING
 
-FEW = 16  # right sides up to which reflections are applied one by one
 EPSILON = {"s": 2.0**-23, "c": 2.0**-23, "d": 2.0**-52, "z": 2.0**-52}
 
 
@@ -153,7 +153,7 @@ def _reflect(
     lead, status = w.add(m, 1), w.status()
     with w.loop(n) as j:
         w.put(w.get(f, w.add(w.mul(j, lead), m)), last, j)
-    few = w.new(f"icmp slt i64 {k}, {FEW}")
+    few = w.new(f"icmp slt i64 {k}, {TUNING.reflected_columns}")
     room = w.new(f"select i1 {few}, i64 {w.least_one(k)}, i64 {length}")
     way = ("C" if w.paired else "T") if back else "N"
     w.fortran("ormqr", "R", way, k, m, n, f"ptr {f}", lead, f"ptr {last}", f"ptr {b}",

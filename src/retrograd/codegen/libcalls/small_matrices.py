@@ -11,9 +11,6 @@ from collections.abc import Callable
 
 from retrograd.codegen.libcalls.builder import LibCallBuilder, Size
 
-UNROLLED = 6  # up to this size, where it is known, code is straight
-FACTORED, SOLVED = 16, 12  # up to these sizes, calling LAPACK takes longer
-
 Place = Callable[[Size, Size], Size]  # where in memory an element lies
 
 

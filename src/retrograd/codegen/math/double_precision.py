@@ -113,3 +113,13 @@ def _log1p_rest(x: Term) -> Term:
 expm1_rest = called("expm1_rest", formula(_expm1_rest))
 log1p_rest = called("log1p_rest", formula(_log1p_rest))
 LOG_2PI = math.log(2 * math.pi)
+
+
+class Registers:
+    """Doubles in registers, as the formulas of `ops/special/` want them."""
+
+    choose = staticmethod(choose)
+    round = staticmethod(whole)
+
+    def sqrt(self, x: Term) -> Term:
+        return x.sqrt()

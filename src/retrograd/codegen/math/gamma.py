@@ -238,7 +238,7 @@ def _zeta(s: Term, q: Term) -> Term:
     odd = is_odd(s)
     sign = choose(negative, choose(odd, s.like(-1), s.like(1)), s.like(0))
     index = s.at.with_dtype(int64, 1)
-    count = Term(index, index.choose(negative.anywhere(), index.number(3), index.number(1)))
+    count = Term(index, index.select(negative.anywhere(), index.number(3), index.number(1)))
 
     def step(k: Term, total: Term) -> tuple[Term, Term]:
         one, two = k.equals(1.0), k.equals(2.0)

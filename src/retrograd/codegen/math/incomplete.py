@@ -7,15 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.codegen.math import bessel, double_precision, gamma
-from retrograd.codegen.math.term import Term, choose, polynomial
+from retrograd.codegen.math.double_precision import Registers
+from retrograd.codegen.math.term import Term, polynomial
 from retrograd.codegen.op_builder import Emit, emits
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.special import incomplete
 from retrograd.ops.special.incomplete.quadrature import Panels, Point, one_by_one
 
 
-class _Registers:
-    """Doubles in registers, as the formulas want them."""
+class SpecialRegisters(Registers):
+    """With the functions that these formulas need."""
 
     exp = staticmethod(double_precision.exp)
     expm1 = staticmethod(double_precision.expm1)
@@ -28,11 +29,7 @@ class _Registers:
     digamma = staticmethod(gamma.digamma_positive)
     digamma_rest = staticmethod(gamma.digamma_rest)
     trigamma = staticmethod(gamma.trigamma_positive)
-    choose = staticmethod(choose)
     loop = staticmethod(double_precision.loop)
-
-    def sqrt(self, x: Term) -> Term:
-        return x.sqrt()
 
     def bessel_ratio(self, k: Term) -> Term:
         return bessel.unit_ratio(k)
@@ -53,7 +50,7 @@ class _Registers:
 
 
 def _emit(name: str, f: Callable[..., Any]) -> Emit:
-    return double_precision.special(name, lambda *xs: f(_Registers(), *xs))
+    return double_precision.special(name, lambda *xs: f(SpecialRegisters(), *xs))
 
 
 for _name, _formula in incomplete.FUNCTIONS.items():

@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.codegen.math.double_precision import special, whole
-from retrograd.codegen.math.term import Term, choose
+from retrograd.codegen.math.double_precision import Registers, special
 from retrograd.codegen.op_builder import emits
 from retrograd.ops.elementwise import Elementwise
 from retrograd.ops.special import portable
 
 
-class _Registers:
-    """Doubles in registers, as the formulas want them."""
-
-    choose = staticmethod(choose)
-    round = staticmethod(whole)
-
-    def sqrt(self, x: Term) -> Term:
-        return x.sqrt()
-
-
 def _enter(op: Elementwise, f: Callable[..., Any]) -> None:
-    emits(op)(special(op.name, lambda x: f(_Registers(), x)))
+    emits(op)(special(op.name, lambda x: f(Registers(), x)))
 
 
 _enter(portable.portable_log, portable.log)

@@ -54,47 +54,38 @@ def reduced(a: Term) -> tuple[Term, Term]:
     return t_found.bits(), r_found
 
 
-# A large `%a` times 2/pi, modulo 4: three words, the lowest first, `_FRACTION` bits behind the
-# point. In steps of 32 bits of 2/pi, multiplied by the two halves of the significand:
-# no sum has more than 64 bits, and LLVM takes long for products that have.
-_PRODUCT = f"""define internal void @math.product(double %a, ptr %out) noinline nounwind {{
-start:
-  %bits = bitcast double %a to i64
-  %exponent = lshr i64 %bits, 52
-  %fraction = and i64 %bits, {(1 << 52) - 1}
-  %significand = or i64 %fraction, {1 << 52}
-  %low = and i64 %significand, {(1 << 32) - 1}
-  %high = lshr i64 %significand, 32
-  %skipped = sub i64 {_BITS - _FRACTION + 1075}, %exponent
-  %first = lshr i64 %skipped, 5
-  %shift = and i64 %skipped, 31
-  %from = getelementptr i32, ptr @math.two_by_pi, i64 %first
-  br label %step
-step:
-  %k = phi i64 [ 0, %start ], [ %k.next, %step ]
-  %before = phi i64 [ 0, %start ], [ %digit, %step ]
-  %carry = phi i64 [ 0, %start ], [ %carry.next, %step ]
-  %digits.at = getelementptr i32, ptr %from, i64 %k
-  %digits = load i64, ptr %digits.at, align 4
-  %digits.here = lshr i64 %digits, %shift
-  %digit = and i64 %digits.here, {(1 << 32) - 1}
-  %one = mul i64 %digit, %low
-  %other = mul i64 %before, %high
-  %one.low = and i64 %one, {(1 << 32) - 1}
-  %both = add i64 %one.low, %other
-  %sum = add i64 %both, %carry
-  %result = trunc i64 %sum to i32
-  %out.at = getelementptr i32, ptr %out, i64 %k
-  store i32 %result, ptr %out.at, align 4
-  %sum.high = lshr i64 %sum, 32
-  %one.high = lshr i64 %one, 32
-  %carry.next = add i64 %sum.high, %one.high
-  %k.next = add i64 %k, 1
-  %more = icmp ult i64 %k.next, 6
-  br i1 %more, label %step, label %done
-done:
-  ret void
-}}"""
+def _multiplication() -> str:
+    """A large `%a` times 2/pi, modulo 4: three words, the lowest first, `_FRACTION` bits behind the
+    point. In steps of 32 bits of 2/pi, multiplied by the two halves of the significand: no sum has
+    more than 64 bits, and LLVM takes long for products that have."""
+    w = FunctionBuilder(lambda _: None)
+    half = (1 << 32) - 1
+    bits = w.new("bitcast double %a to i64")
+    exponent = w.new(f"lshr i64 {bits}, 52")
+    fraction = w.new(f"and i64 {bits}, {(1 << 52) - 1}")
+    significand = w.new(f"or i64 {fraction}, {1 << 52}")
+    low, high = w.new(f"and i64 {significand}, {half}"), w.new(f"lshr i64 {significand}, 32")
+    skipped = w.new(f"sub i64 {_BITS - _FRACTION + 1075}, {exponent}")
+    first, shift = w.new(f"lshr i64 {skipped}, 5"), w.new(f"and i64 {skipped}, 31")
+    start = w.new(f"getelementptr i32, ptr @math.two_by_pi, i64 {first}")
+    loop = w.open_loop("6", carried=[("i64", "0"), ("i64", "0")])
+    before, carry = loop.values
+    place = w.new(f"getelementptr i32, ptr {start}, i64 {loop.counter}")
+    digits = w.new(f"load i64, ptr {place}, align 4")
+    digit = w.new(f"and i64 {w.new(f'lshr i64 {digits}, {shift}')}, {half}")
+    one, other = w.new(f"mul i64 {digit}, {low}"), w.new(f"mul i64 {before}, {high}")
+    both = w.new(f"add i64 {w.new(f'and i64 {one}, {half}')}, {other}")
+    total = w.new(f"add i64 {both}, {carry}")
+    out = w.new(f"getelementptr i32, ptr %out, i64 {loop.counter}")
+    w.line(f"store i32 {w.new(f'trunc i64 {total} to i32')}, ptr {out}, align 4")
+    above = w.new(f"lshr i64 {total}, 32"), w.new(f"lshr i64 {one}, 32")
+    w.close_loop(loop, [digit, w.new(f"add i64 {above[0]}, {above[1]}")])
+    w.line("ret void")
+    head = "define internal void @math.product(double %a, ptr %out) noinline nounwind"
+    return f"{head} {{\n{w.text()}\n}}"
+
+
+_PRODUCT = _multiplication()
 
 
 def _table() -> str:

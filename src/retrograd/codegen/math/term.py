@@ -190,7 +190,7 @@ def choose(c: Term, a: Operand, b: Operand) -> Term:
     """`a` where `c`, else `b`."""
     at = next(x.at for x in (a, b) if isinstance(x, Term))
     names = [x.name if isinstance(x, Term) else at.number(x) for x in (a, b)]
-    return Term(at, at.choose(c.name, *names))
+    return Term(at, at.select(c.name, *names))
 
 
 def at_most(x: Term, limit: float) -> Term:

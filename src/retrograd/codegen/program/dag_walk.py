@@ -25,9 +25,9 @@ from retrograd.ops.numerics.compensated_sum import BLOCK
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import ControlRegion, SlicedBuffer, Walk
 from retrograd.schedule.cost_model import walk_costs
+from retrograd.tuning import TUNING
 
 FILL = "void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
-WIDE = 6_000  # nanoseconds of work in a level from which on threads share it
 
 
 def walk(w: RegionEmitter, region: ControlRegion, prim: DagScan) -> None:
@@ -112,7 +112,7 @@ def _least_width(w: RegionEmitter, region: ControlRegion, n: str, e: str) -> str
     each, edge = (max(int(cost), 1) for cost in walk_costs(region))
     work = w.new(f"add i64 {w.mul(n, str(each))}, {w.mul(e, str(edge))}")
     some = w.new(f"add i64 {work}, 1")
-    return w.new(f"add i64 {w.new(f'udiv i64 {w.mul(n, str(WIDE))}, {some}')}, 2")
+    return w.new(f"add i64 {w.new(f'udiv i64 {w.mul(n, str(TUNING.shared_level_ns))}, {some}')}, 2")
 
 
 def nodes(w: RegionEmitter, region: ControlRegion, prim: DagScan, begin: str, until: str) -> None:

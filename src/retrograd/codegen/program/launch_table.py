@@ -1,9 +1,9 @@
 """The function that runs a program's kernels: which thread runs what, and when threads wait.
 
-The caller goes through the epochs of the plan. In an epoch, bands of rows are shared: block `b`
-belongs to thread `b * threads / blocks`, roughly, unless another one has nothing else to do before
-it is begun, and takes it over. The other kernels are run by the caller. It goes on to the next
-epoch when all blocks are finished, and nobody has met with an index check that failed.
+The caller goes through the epochs of the plan. In an epoch, tile groups of rows are shared: block
+`b` belongs to thread `b * threads / blocks`, roughly, unless another one has nothing else to do
+before it is begun, and takes it over. The other kernels are run by the caller. It goes on to the
+next epoch when all blocks are finished, and nobody has met with an index check that failed.
 
 All this is written down in a table, which `rg_drive` follows: see `launch_layout.py`. A short
 program for one thread calls its kernels itself.
@@ -34,8 +34,8 @@ from retrograd.codegen.program.stop_points import first_overwriting
 from retrograd.ir import Dim
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.tiling.groups import TileGroup
+from retrograd.tuning import TUNING
 
-SHORT = 100  # kernels of a program that needs no table
 HEAD = "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %team) nounwind {"
 DRIVE = "i64 @rg_drive(ptr, i64, ptr, ptr, ptr)"
 
@@ -53,7 +53,7 @@ class LaunchTable:
         """The function, and the data that it needs."""
         module, plan = self.module, self.plan
         plain = not (plan.threaded or self.stoppable or module.timed)
-        if plain and len(plan.kernels) <= SHORT:
+        if plain and len(plan.kernels) <= TUNING.untabled_kernels:
             return self._direct([call for own in module.calls for call in own])
         module.declare(DRIVE)
         names = [f"k{n}" for n in module.functions.values()] + [f"loop{n}" for n in module.loops]
@@ -71,10 +71,10 @@ class LaunchTable:
     def _alone(self) -> tuple[list[str], str]:
         """How one thread runs a program whose sizes have names, where they are small: the data that
         it needs, and what `run` begins with."""
-        module, bands = self.module, self.plan.bands
-        shared = [band for band in bands if band.rows != 0]
+        module, tile_groups = self.module, self.plan.tile_groups
+        shared = [group for group in tile_groups if group.rows != 0]
         most = limits(shared) if shared else {}
-        short = len(self.plan.kernels) <= SHORT and not module.timed
+        short = len(self.plan.kernels) <= TUNING.untabled_kernels and not module.timed
         if most is None or not short or not self.plan.graph.dim_names:
             return [], ""
         w = SerialEmitter(module, 0, self.stoppable)
@@ -82,15 +82,15 @@ class LaunchTable:
         w.branch(takes_serial_path(w, most, w.load), few, many)
         w.start_block(few)
         data = []
-        for band, own in zip(bands, module.calls, strict=True):
+        for group, own in zip(tile_groups, module.calls, strict=True):
             for call in own:
-                if band.together:
+                if group.is_region:
                     given = "ptr %block, i64 1, ptr %team"
                     code = w.new(f"call i64 @loop{call.number}({given})")
                     w.leave_if(w.new(f"icmp ne i64 {code}, 0"), code)
                 else:
                     data.append(self.slots_of(call, "slots"))
-                    w.call(band, call, "slots")
+                    w.call(group, call, "slots")
         w.line("ret i64 0")
         w.start_block(many)
         stop = str(module.slots.status + STOP_AT)
@@ -116,18 +116,18 @@ class LaunchTable:
 
     def _table(self) -> list[int]:
         times = self.module.slots.status + 1 if self.module.timed else -1
-        return self.table_of(self.plan.bands, self.module.calls, self.stoppable, times)
+        return self.table_of(self.plan.tile_groups, self.module.calls, self.stoppable, times)
 
     def table_of(
         self,
-        bands: Sequence[TileGroup],
+        tile_groups: Sequence[TileGroup],
         calls: Sequence[list[KernelCall]],
         stops: bool,
         times: int = -1,
     ) -> list[int]:
-        """The table of these bands, each with the calls of its kernels."""
+        """The table of these tile groups, each with the calls of its kernels."""
         table = self._head(stops, times)
-        for number, operations in enumerate(self._epochs(bands, calls)):
+        for number, operations in enumerate(self._epochs(tile_groups, calls)):
             if number:
                 table += _operation(BARRIER, [])
             for operation in operations:
@@ -136,12 +136,12 @@ class LaunchTable:
 
     def level_table(self, function: int, local: Sequence[Buffer], stops: bool) -> list[int]:
         """The table of the nodes of a level of a graph, through which a function walks: rows of a
-        band of which each thread has its own `local` buffers."""
+        tile group of which each thread has its own `local` buffers."""
         status = self.module.slots.status
         own = [word for b in local for word in (self.module.slots.of(b), 0)]
         cut = [-1 - (status + NODES_AT), 0, 0, 1, 1, len(local)]
-        band = _operation(TILES, [*cut, *own, function, 0, 0, 1, status + FIRST_AT])
-        return self._head(stops, -1) + band + _operation(END, [])
+        group = _operation(TILES, [*cut, *own, function, 0, 0, 1, status + FIRST_AT])
+        return self._head(stops, -1) + group + _operation(END, [])
 
     def _head(self, stops: bool, times: int) -> list[int]:
         slots, local = self.module.slots, self.plan.scratch
@@ -149,45 +149,48 @@ class LaunchTable:
         return [stop, times, local.arena, slots.count if local.offsets else 0, slots.status]
 
     def _epochs(
-        self, bands: Sequence[TileGroup], calls: Sequence[list[KernelCall]]
+        self, tile_groups: Sequence[TileGroup], calls: Sequence[list[KernelCall]]
     ) -> Iterator[list[list[int]]]:
         """The operations of each epoch."""
-        steps = list(zip(bands, calls, count()))
+        steps = list(zip(tile_groups, calls, count()))
         for _, inside in groupby(steps, lambda s: s[0].epoch if self.plan.threaded else 0):
             found: list[list[int]] = []
-            for (shared, over), group in groupby(inside, self._kind):
+            for (shared, over), same in groupby(inside, self._kind):
                 if over:
                     found.append(_operation(COMMIT, []))
                 if shared:
-                    for band, own, _ in group:
-                        if band.together:
+                    for group, own, _ in same:
+                        if group.is_region:
                             loop = own[0].number
                             place = len(self.module.functions) + self.module.loops.index(loop)
                             found.append(_operation(REGION, [place, loop]))
                         else:
-                            found.append(_operation(TILES, self._band(band, own)))
+                            found.append(_operation(TILES, self._tile_group(group, own)))
                 else:
-                    listed = [call for _, own, _ in group for call in own]
+                    listed = [call for _, own, _ in same for call in own]
                     found.append(_operation(CALLS, self._calls(listed)))
             yield found
 
     def _kind(self, step: tuple[TileGroup, list[KernelCall], int]) -> tuple[bool, bool]:
-        """Whether threads share a band, and whether it is the first that overwrites inputs."""
-        return step[0].shared, step[2] == self.last_stop and step[0] is self.plan.bands[step[2]]
+        """Whether threads share a tile group, and whether it is the first that overwrites
+        inputs."""
+        return step[0].shared, step[2] == self.last_stop and step[0] is self.plan.tile_groups[
+            step[2]
+        ]
 
-    def _band(self, band: TileGroup, calls: Sequence[KernelCall]) -> list[int]:
-        rows = -1 - self.module.slots.of(band.rows) if isinstance(band.rows, Dim) else band.rows
-        blocks = band.blocks or -band.piece
-        if band.many is not None:
-            blocks = counted(self.module.slots.of(band.many), band.least_rows)
+    def _tile_group(self, group: TileGroup, calls: Sequence[KernelCall]) -> list[int]:
+        rows = -1 - self.module.slots.of(group.rows) if isinstance(group.rows, Dim) else group.rows
+        blocks = group.tiles or -group.tile_rows
+        if group.tile_count is not None:
+            blocks = counted(self.module.slots.of(group.tile_count), group.min_tile_rows)
         local: list[int] = []
-        for buffer in band.local:
-            local += [self.module.slots.of(buffer), band.row_bytes(buffer)]
+        for buffer in group.local:
+            local += [self.module.slots.of(buffer), group.row_bytes(buffer)]
         work = self.plan.work
         if work is not None and any(work in call.arguments for call in calls):
             local += [self.module.slots.of(work), 0]
-        together = band.pieces if band.summing else 1
-        cut = [rows, blocks, band.within, band.unit, together, len(local) // 2]
+        together = group.tiles_per_element if group.summing else 1
+        cut = [rows, blocks, group.element_rows, group.row_multiple, together, len(local) // 2]
         return [*cut, *local, *self._calls(calls)]
 
     def _calls(self, calls: Sequence[KernelCall]) -> list[int]:

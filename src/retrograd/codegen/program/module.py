@@ -51,18 +51,18 @@ class ModuleEmitter(ModuleContext):
         self._numbers = {id(k): i for i, k in enumerate([*plan.kernels, *inside])}
         self._tables: list[Callable[[LaunchTable], str]] = []  # what regions refer to
         over = first_overwriting(plan)
-        for number, band in enumerate(plan.bands):
+        for number, group in enumerate(plan.tile_groups):
             self.polls = self.polls and number != over
-            for size in band.sizes:
+            for size in group.sizes:
                 self.slots.of(size)
-            self.calls.append([self._call(kernel, band) for kernel in band.kernels])
+            self.calls.append([self._call(kernel, group) for kernel in group.kernels])
 
-    def _call(self, kernel: Kernel, band: TileGroup) -> KernelCall:
+    def _call(self, kernel: Kernel, group: TileGroup) -> KernelCall:
         """The function of a kernel, and what it is called with."""
         check = next((c for n in kernel.nodes if (c := self._checks.get(n))), 0)
         number = self._numbers[id(kernel)]
-        if band.together:
-            return self._together(kernel, band, check, number)
+        if group.is_region:
+            return self._together(kernel, group, check, number)
         if regions_of(kernel):
             w: ControlFlowEmitter | RegisterScanEmitter
             if all(map(of_numbers, regions_of(kernel))):
@@ -74,29 +74,29 @@ class ModuleEmitter(ModuleContext):
             return KernelCall(
                 self.functions.setdefault(text, len(self.functions)), [], 0, number, True
             )
-        polls = self.polls and takes_long(kernel, band)
-        function, parameters = self._kernel(kernel, band, check > 0, polls)
+        polls = self.polls and takes_long(kernel, group)
+        function, parameters = self._kernel(kernel, group, check > 0, polls)
         for p in parameters:
             self.slots.of(p)  # sizes get their slots
         return KernelCall(function, parameters, check, number, polls=polls)
 
-    def _together(self, kernel: Kernel, band: TileGroup, check: int, number: int) -> KernelCall:
-        """A region whose bands threads share."""
-        w = ParallelControlFlowEmitter(self, check, self.polls, band.local)
+    def _together(self, kernel: Kernel, group: TileGroup, check: int, number: int) -> KernelCall:
+        """A region whose tile groups threads share."""
+        w = ParallelControlFlowEmitter(self, check, self.polls, group.local)
         text = w.write_region(kernel)
         self.region_dims[id(kernel)] = w.dims
         self.parts.append(f"define internal i64 @loop{number}({TEAM}) #0 {{\n{text}\n}}")
         self.loops.append(number)
         return KernelCall(0, [], 0, number, True)
 
-    def table(self, bands: list[TileGroup]) -> str:
-        """The name of the table of bands that threads share, inside of a loop."""
-        calls = [[self.inner(k, band) for k in band.kernels] for band in bands]
-        for band in bands:
-            for size in band.sizes:
+    def table(self, tile_groups: list[TileGroup]) -> str:
+        """The name of the table of tile groups that threads share, inside of a loop."""
+        calls = [[self.inner(k, group) for k in group.kernels] for group in tile_groups]
+        for group in tile_groups:
+            for size in group.sizes:
                 self.slots.of(size)
         name, polls = f"table{len(self._tables)}", self.polls
-        self._tables.append(lambda d: words(name, d.table_of(bands, calls, polls)))
+        self._tables.append(lambda d: words(name, d.table_of(tile_groups, calls, polls)))
         return name
 
     def level(self, w: FunctionBuilder, local: Sequence[Buffer]) -> str:
@@ -107,33 +107,33 @@ class ModuleEmitter(ModuleContext):
         self._tables.append(lambda d: words(name, d.level_table(function, local, polls)))
         return name
 
-    def inner(self, kernel: Kernel, band: TileGroup | None = None) -> KernelCall:
+    def inner(self, kernel: Kernel, group: TileGroup | None = None) -> KernelCall:
         """The same of a kernel that a region runs."""
-        call = self.inner_calls[id(kernel)] = self._call(kernel, band or TileGroup([kernel]))
+        call = self.inner_calls[id(kernel)] = self._call(kernel, group or TileGroup([kernel]))
         return call
 
     def _kernel(
-        self, kernel: Kernel, band: TileGroup, checking: bool, polls: bool
+        self, kernel: Kernel, group: TileGroup, checking: bool, polls: bool
     ) -> tuple[int, list[Buffer | Dim]]:
         """The number of a kernel's function, and the arguments."""
-        like = KernelKey(kernel, band.rows, band.sums(kernel), polls)
+        like = KernelKey(kernel, group.rows, group.sums(kernel), polls)
         if like.key in self._known:
             number, places = self._known[like.key]
             buffers = list(like.buffers)
             return number, [buffers[p] if isinstance(p, int) else p for p in places]
-        number, arguments = self._write(kernel, band, checking, polls)
+        number, arguments = self._write(kernel, group, checking, polls)
         if like.key is not None:
             places = [p if isinstance(p, Dim) else like.buffers[p] for p in arguments]
             self._known[like.key] = number, places
         return number, arguments
 
     def _write(
-        self, kernel: Kernel, band: TileGroup, checking: bool, polls: bool
+        self, kernel: Kernel, group: TileGroup, checking: bool, polls: bool
     ) -> tuple[int, list[Buffer | Dim]]:
-        summing, light = band.sums(kernel), self.plan.light
-        w = KernelEmitter(self.declare, self.machine, band.rows, summing, light, polls)
+        summing, light = group.sums(kernel), self.plan.light
+        w = KernelEmitter(self.declare, self.machine, group.rows, summing, light, polls)
         for nest in kernel.nests:
-            NESTS[nest.kind](w, nest)
+            NESTS[type(nest)](w, nest)
         w.line("ret i64 0")
         w.find_parameters(checking)
         number = self.functions.setdefault(w.text(), len(self.functions))

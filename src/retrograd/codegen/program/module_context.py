@@ -75,23 +75,23 @@ class ModuleContext(ABC):
         self.slots = Slots(plan)
         self.declarations: dict[str, None] = {}
         self.functions: dict[str, int] = {}  # bodies, numbered
-        self.loops: list[int] = []  # regions whose bands threads share
+        self.loops: list[int] = []  # regions whose tile groups threads share
         self.stoppable = is_stoppable(plan)
         # Whether loops look between two steps if they are to stop. Not where a run may already have
         # overwritten what was given away: it has to be done then.
         self.polls = self.stoppable
-        self.calls: list[list[KernelCall]] = []  # of each band
+        self.calls: list[list[KernelCall]] = []  # of each tile group
         self.inner_calls: dict[int, KernelCall] = {}  # of kernels that regions run, by `id`
         self.region_dims: dict[int, set[Dim]] = {}  # sizes that regions read, by `id`
         self.parts: list[str] = []  # functions that are no kernels
 
     @abstractmethod
-    def inner(self, kernel: Kernel, band: TileGroup | None = None) -> KernelCall:
+    def inner(self, kernel: Kernel, group: TileGroup | None = None) -> KernelCall:
         """The function of a kernel that a region runs, and what it is called with."""
 
     @abstractmethod
-    def table(self, bands: list[TileGroup]) -> str:
-        """The name of the table of bands that threads share, inside of a loop."""
+    def table(self, tile_groups: list[TileGroup]) -> str:
+        """The name of the table of tile groups that threads share, inside of a loop."""
 
     @abstractmethod
     def level(self, w: FunctionBuilder, local: Sequence[Buffer]) -> str:

@@ -20,8 +20,8 @@ DRIVE = "i64 @rg_drive(ptr, i64, ptr, ptr, ptr)"
 
 
 class ParallelControlFlowEmitter(ControlFlowEmitter):
-    """Writes a region that the caller goes through, and whose bands it shares with the workers of
-    the team. Of the buffers in `own` each thread has one, in its scratch memory."""
+    """Writes a region that the caller goes through, and whose tile groups it shares with the
+    workers of the team. Of the buffers in `own` each thread has one, in its scratch memory."""
 
     def __init__(
         self, module: ModuleContext, check: int, stoppable: bool, own: Sequence[Buffer]
@@ -52,11 +52,11 @@ class ParallelControlFlowEmitter(ControlFlowEmitter):
         self.drive(table)
 
     def prepared(self, kernels: Sequence[Kernel]) -> tuple[str, set[Dim]]:
-        """Kernels as a table of bands."""
-        bands = self._bands_of(kernels)
-        table = self.module.table(bands)
-        dims = {d for band in bands for k in band.kernels for d in self.module.dims_of(k)}
-        return table, dims.union(*[band.sizes for band in bands])
+        """Kernels as a table of tile groups."""
+        tile_groups = self._groups_of(kernels)
+        table = self.module.table(tile_groups)
+        dims = {d for group in tile_groups for k in group.kernels for d in self.module.dims_of(k)}
+        return table, dims.union(*[group.sizes for group in tile_groups])
 
     def result_of(self, inside: str) -> str:
         self.declare(DRIVE)
@@ -76,9 +76,9 @@ class ParallelControlFlowEmitter(ControlFlowEmitter):
         part = self.module.function(inner, "ptr %block, i64 %begin, i64 %until")
         walk_together(self, region, prim, part, self.own, self.drive)
 
-    def _bands_of(self, kernels: Sequence[Kernel]) -> list[TileGroup]:
+    def _groups_of(self, kernels: Sequence[Kernel]) -> list[TileGroup]:
         return next(
-            bands
-            for bands, block in zip(self.region.bands, self.region.blocks, strict=True)
+            tile_groups
+            for tile_groups, block in zip(self.region.tile_groups, self.region.blocks, strict=True)
             if block is kernels
         )

@@ -19,7 +19,7 @@ from retrograd.ops.control import Scan
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import ControlRegion, length_of, regions_of
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import Store
+from retrograd.schedule.loop_nest import MapNest, Store
 from retrograd.schedule.ssa import SSAValue
 
 
@@ -28,9 +28,9 @@ def of_numbers(region: ControlRegion) -> bool:
     if not isinstance(region.node.prim, Scan) or not region.carries:
         return False
     nests = [nest for kernel in region.blocks[0] for nest in kernel.nests]
-    return all(nest.kind == "map" and all(n == 1 for n in nest.loops) for nest in nests) and all(
-        c.into.type.size == 1 for c in region.carries
-    )
+    return all(
+        isinstance(nest, MapNest) and all(n == 1 for n in nest.loops) for nest in nests
+    ) and all(c.into.type.size == 1 for c in region.carries)
 
 
 class RegisterScanEmitter(KernelEmitter):

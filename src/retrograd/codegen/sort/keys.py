@@ -33,7 +33,7 @@ class Keys:
     def do(self, op: str, a: str, b: str | int) -> str:
         return self.w.new(f"{op} {self.kind} {a}, {b if isinstance(b, str) else self.number(b)}")
 
-    def choose(self, condition: str, a: str, b: str) -> str:
+    def select(self, condition: str, a: str, b: str) -> str:
         flags = types.widened("i1", self.lanes)
         return self.w.new(f"select {flags} {condition}, {self.kind} {a}, {self.kind} {b}")
 
@@ -66,8 +66,8 @@ class Keys:
         if not self.dtype.is_float:
             return self.of(x)
         nan = self.is_nan(x)
-        x = self.choose(self.is_zero(x), self.number(0), x)
-        return self.choose(nan, self.number(-1), self.of(x))
+        x = self.select(self.is_zero(x), self.number(0), x)
+        return self.select(nan, self.number(-1), self.of(x))
 
     def reversed(self, x: str) -> str:
         """The lanes in the opposite order."""

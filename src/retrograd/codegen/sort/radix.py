@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 
 from retrograd.codegen.builder import FunctionBuilder
+from retrograd.tuning import TUNING
 
 # The functions of NumPy that sort, each for one dtype: `i32 (ptr start, i64 count, ptr ignored)`.
 SORT = "rg_sort_"  # with the code of a dtype
@@ -20,9 +21,7 @@ DTYPES = {
     for kind in ("float", "int", "uint")
     for bits in (32, 64)
 }
-INSERTION = 40  # words up to which insertion is faster than radix
-DIGIT = 8  # bits
-DIGITS = 1 << DIGIT
+DIGITS = 1 << TUNING.radix_bits
 
 
 def sorted_by_numpy(w: FunctionBuilder, kind: str, count: str) -> bool:
@@ -50,7 +49,7 @@ def sorter(bits: int, low: int) -> tuple[str, ...]:
     w = FunctionBuilder(lambda text: found.setdefault(text))
     if not sorted_by_numpy(w, f"u{bits}", "%n"):
         few, many = w.label(), w.label()
-        w.branch(w.new(f"icmp sle i64 %n, {INSERTION}"), few, many)
+        w.branch(w.new(f"icmp sle i64 %n, {TUNING.insertion_sort_words}"), few, many)
         w.start_block(few)
         w.line(f"call void @{name}.few(ptr %a, i64 %n)")
         w.line("ret void")
@@ -96,7 +95,7 @@ def settle(w: FunctionBuilder, bits: int, end: str, word: str) -> None:
 
 def _radix(bits: int, low: int) -> FunctionBuilder:
     w, kind = FunctionBuilder(lambda _: None), f"i{bits}"
-    passes = (bits - low) // DIGIT
+    passes = (bits - low) // TUNING.radix_bits
     table = w.reserve(f"[{passes * DIGITS} x i64]")
     loop = w.open_loop(str(passes * DIGITS), 8)
     place = w.new(f"getelementptr i64, ptr {table}, i64 {loop.counter}")
@@ -105,7 +104,7 @@ def _radix(bits: int, low: int) -> FunctionBuilder:
     loop = w.open_loop("%n")
     word = w.new(f"load {kind}, ptr {element(w, kind, '%a', loop.counter)}, align {align(bits)}")
     for p in range(passes):
-        place = _counter(w, table, p, _digit(w, bits, word, low + p * DIGIT))
+        place = _counter(w, table, p, _digit(w, bits, word, low + p * TUNING.radix_bits))
         count = w.new(f"load i64, ptr {place}, align 8")
         w.line(f"store i64 {w.new(f'add nuw i64 {count}, 1')}, ptr {place}, align 8")
     w.close_loop(loop)
@@ -133,7 +132,7 @@ def _pass(
     kind = f"i{bits}"
     move, end = w.label(), w.label()
     word = w.new(f"load {kind}, ptr {here}, align {align(bits)}")
-    place = _counter(w, table, p, _digit(w, bits, word, low + p * DIGIT))
+    place = _counter(w, table, p, _digit(w, bits, word, low + p * TUNING.radix_bits))
     alike = w.new(f"load i64, ptr {place}, align 8")
     before = w.block
     w.branch(w.new(f"icmp eq i64 {alike}, %n"), end, move)
@@ -145,7 +144,7 @@ def _pass(
     w.close_loop(loop, [w.new(f"add nuw i64 {loop.values[0]}, {count}")])
     loop = w.open_loop("%n")
     word = w.new(f"load {kind}, ptr {element(w, kind, here, loop.counter)}, align {align(bits)}")
-    place = _counter(w, table, p, _digit(w, bits, word, low + p * DIGIT))
+    place = _counter(w, table, p, _digit(w, bits, word, low + p * TUNING.radix_bits))
     at = w.new(f"load i64, ptr {place}, align 8")
     w.line(f"store {kind} {word}, ptr {element(w, kind, there, at)}, align {align(bits)}")
     w.line(f"store i64 {w.new(f'add nuw i64 {at}, 1')}, ptr {place}, align 8")

@@ -20,26 +20,25 @@ from retrograd.codegen.sort.keys import Keys
 from retrograd.codegen.sort.radix import element, sorted_by_numpy, sorter
 from retrograd.codegen.sort.top_k import half_of, is_few, selector, word_of
 from retrograd.ir import DType, bfloat16, float16, int64
-from retrograd.schedule.loop_nest import LoopNest
-
-WIDTH = 8  # elements of a vector
+from retrograd.schedule.loop_nest import ArgSortNest, SearchNest, SortNest
+from retrograd.tuning import TUNING
 
 
 # -- values ----------------------------------------------------------------------------------------
-@emits_nest("sort")
-def sort(w: KernelEmitter, nest: LoopNest) -> None:
+@emits_nest(SortNest)
+def sort(w: KernelEmitter, nest: SortNest) -> None:
     """Sort rows in place."""
-    (store,), (spare,) = nest.stores, nest.info["work"]
+    (store,), (spare,) = nest.stores, nest.work
     dtype = store.buffer.type.dtype
     w.begin(nest)
-    name, definitions = row_sorter(dtype, nest.info["descending"])
+    name, definitions = row_sorter(dtype, nest.descending)
     for text in definitions:
         w.declare(text)
 
     def row(_: Carried) -> Carried:
         at = w.scalar(store.offset)
         places = ", ".join(f"ptr {w.address(b, at)}" for b in (store.buffer, spare))
-        w.line(f"call void @{name}({places}, i64 {w.scalar(nest.info['n'])})")
+        w.line(f"call void @{name}({places}, i64 {w.scalar(nest.n)})")
         return []
 
     emit_loops(w, 0, len(nest.loops), row)
@@ -93,8 +92,8 @@ def _each(w: FunctionBuilder, dtype: DType, count: str, turned: bool) -> None:
     """Turn the first elements into keys, or back."""
     if not dtype.is_float and dtype.kind != "int":
         return
-    whole = w.new(f"and i64 {count}, {-WIDTH}")
-    for lanes, start, end in ((WIDTH, "0", whole), (1, whole, count)):
+    whole = w.new(f"and i64 {count}, {-TUNING.sort_vector_elements}")
+    for lanes, start, end in ((TUNING.sort_vector_elements, "0", whole), (1, whole, count)):
         keys = Keys(w, dtype, lanes=lanes)
         loop = w.open_loop(end, lanes, start)
         x = keys.load("%a", loop.counter)
@@ -105,8 +104,8 @@ def _each(w: FunctionBuilder, dtype: DType, count: str, turned: bool) -> None:
 def _reverse(w: FunctionBuilder, dtype: DType, count: str) -> None:
     """The first elements in the opposite order: vectors from both ends, then what is between."""
     half = w.new(f"lshr i64 {count}, 1")
-    whole = w.new(f"and i64 {half}, {-WIDTH}")
-    for lanes, start, end in ((WIDTH, "0", whole), (1, whole, half)):
+    whole = w.new(f"and i64 {half}, {-TUNING.sort_vector_elements}")
+    for lanes, start, end in ((TUNING.sort_vector_elements, "0", whole), (1, whole, half)):
         keys = Keys(w, dtype, lanes=lanes)
         loop = w.open_loop(end, lanes, start)
         reach = w.new(f"add i64 {loop.counter}, {lanes}")
@@ -119,9 +118,9 @@ def _reverse(w: FunctionBuilder, dtype: DType, count: str) -> None:
 
 def _special(w: FunctionBuilder, dtype: DType) -> str:
     """Whether there is a NaN or a negative zero."""
-    whole = w.new(f"and i64 %n, {-WIDTH}")
+    whole = w.new(f"and i64 %n, {-TUNING.sort_vector_elements}")
     found = ""
-    for lanes, start, end in ((WIDTH, "0", whole), (1, whole, "%n")):
+    for lanes, start, end in ((TUNING.sort_vector_elements, "0", whole), (1, whole, "%n")):
         keys = Keys(w, dtype, lanes=lanes)
         flags = types.widened("i1", lanes)
         first = types.splat("i1", "false", lanes)
@@ -209,11 +208,10 @@ def _putting_back(dtype: DType) -> str:
 
 
 # -- positions -------------------------------------------------------------------------------------
-@emits_nest("argsort")
-def argsort(w: KernelEmitter, nest: LoopNest) -> None:
+@emits_nest(ArgSortNest)
+def argsort(w: KernelEmitter, nest: ArgSortNest) -> None:
     """Write the positions of a row's elements in order. Words are two halves: key and position."""
-    (store,), info = nest.stores, nest.info
-    (source,), work = info["buffers"], info["work"]
+    (store,), source, work = nest.stores, nest.source, nest.work
     half = max(32, 8 * source.type.dtype.itemsize)
     bits = 2 * half
     kind = f"i{bits}"
@@ -222,15 +220,15 @@ def argsort(w: KernelEmitter, nest: LoopNest) -> None:
     w.begin(nest)
     words = work[0] if len(work) > 1 else store.buffer
     spare = work[-1]
-    keys = Keys(w, source.type.dtype, info["descending"])
-    partial = info["count"] != info["n"]
+    keys = Keys(w, source.type.dtype, nest.descending)
+    partial = nest.count != nest.n
     name = f"first.{source.type.dtype.code}.{'down' if keys.descending else 'up'}"
     if partial:
         for text in selector(name, source.type.dtype, keys.descending):
             w.declare(text)
 
     def row(_: Carried) -> Carried:
-        at, n, count = w.scalar(store.value), w.scalar(info["n"]), w.scalar(info["count"])
+        at, n, count = w.scalar(store.value), w.scalar(nest.n), w.scalar(nest.count)
         scale = half // 32  # 64-bit elements of a buffer for one word
         start = w.new(f"mul nsw i64 {at}, {scale}") if scale > 1 else at
         a, b = w.address(words, start), w.address(spare, start)
@@ -269,8 +267,8 @@ def argsort(w: KernelEmitter, nest: LoopNest) -> None:
 def _words(w: FunctionBuilder, keys: Keys, x: str, a: str, n: str) -> None:
     """Write to `a` the words of the `n` elements at `x`."""
     bits = 2 * half_of(keys)
-    whole = w.new(f"and i64 {n}, {-WIDTH}")
-    for lanes, start, end in ((WIDTH, "0", whole), (1, whole, n)):
+    whole = w.new(f"and i64 {n}, {-TUNING.sort_vector_elements}")
+    for lanes, start, end in ((TUNING.sort_vector_elements, "0", whole), (1, whole, n)):
         own = Keys(w, keys.dtype, keys.descending, lanes)
         loop = w.open_loop(end, lanes, start)
         steps = f"<{', '.join(f'i64 {i}' for i in range(lanes))}>" if lanes > 1 else "0"
@@ -282,20 +280,19 @@ def _words(w: FunctionBuilder, keys: Keys, x: str, a: str, n: str) -> None:
         w.close_loop(loop)
 
 
-@emits_nest("search")
-def search(w: KernelEmitter, nest: LoopNest) -> None:
+@emits_nest(SearchNest)
+def search(w: KernelEmitter, nest: SearchNest) -> None:
     """By halves: as many steps for each value, whatever it is."""
-    (store,), info = nest.stores, nest.info
-    (source,) = info["buffers"]
+    (store,), source = nest.stores, nest.source
     dtype = source.type.dtype
     w.begin(nest)
 
     def one(_: Carried) -> Carried:
         keys = Keys(w, dtype)
-        base = w.address(source, w.scalar(info["base"]))
+        base = w.address(source, w.scalar(nest.start))
         value = keys.total(_bits(w, w.scalar(store.value), dtype))
-        before = "icmp ule" if info["right"] else "icmp ult"
-        found = _halving(w, keys, base, w.scalar(info["n"]), value, before)
+        before = "icmp ule" if nest.right else "icmp ult"
+        found = _halving(w, keys, base, w.scalar(nest.n), value, before)
         w.line(f"store i64 {found}, ptr {w.address(store.buffer, w.scalar(store.offset))}, align 8")
         return []
 

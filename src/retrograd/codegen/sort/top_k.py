@@ -15,11 +15,9 @@ from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.sort.keys import Keys
 from retrograd.codegen.sort.radix import element, settle
 from retrograd.ir import DType
+from retrograd.tuning import TUNING
 
-LANES = 32  # elements that are compared at once
-ALONE = 24  # wanted words up to which each candidate takes its place at once
-ROOM = 4  # else: times as many candidates as are wanted
-WORTH = 2  # times as long as the room must a row be,
+MASK = f"i{TUNING.top_k_vector_elements}"  # a bit for each of the elements that are compared
 LEAST = {32: 40, 64: 4}  # and as what is wanted, by the bits of half a word
 
 
@@ -40,15 +38,18 @@ def word_of(w: FunctionBuilder, keys: Keys, key: str, position: str) -> str:
 
 
 def _room(w: FunctionBuilder, count: str) -> str:
-    alone = w.new(f"icmp sle i64 {count}, {ALONE}")
-    one, many = w.new(f"add nsw i64 {count}, 1"), w.new(f"mul nsw i64 {count}, {ROOM}")
+    alone = w.new(f"icmp sle i64 {count}, {TUNING.top_k_inserted_words}")
+    one, many = (
+        w.new(f"add nsw i64 {count}, 1"),
+        w.new(f"mul nsw i64 {count}, {TUNING.top_k_candidate_ratio}"),
+    )
     return w.new(f"select i1 {alone}, i64 {one}, i64 {many}")
 
 
 def is_few(w: FunctionBuilder, keys: Keys, n: str, count: str) -> str:
     """Whether so few elements of a row are wanted that they are selected."""
     w.declare("i64 @llvm.smax.i64(i64, i64)")
-    room = w.new(f"mul nsw i64 {_room(w, count)}, {WORTH}")
+    room = w.new(f"mul nsw i64 {_room(w, count)}, {TUNING.top_k_row_ratio}")
     least = w.new(f"mul nsw i64 {count}, {LEAST[half_of(keys)]}")
     least = w.new(f"call i64 @llvm.smax.i64(i64 {room}, i64 {least})")
     some = w.new(f"icmp sgt i64 {count}, 0")
@@ -71,13 +72,18 @@ def selector(name: str, dtype: DType, descending: bool) -> tuple[str, ...]:
         ("", f"{arrays}, i64 %n, i64 %count", _select),
         (
             ".take",
-            f"ptr %x, ptr %a, ptr %b, i64 %from, i{LANES} %lanes, i64 %count, {state}",
+            f"ptr %x, ptr %a, ptr %b, i64 %from, {MASK} %lanes, i64 %count, {state}",
             _take,
         ),
         (".best", f"ptr %a, ptr %b, i64 %count, {state}", _best),
     ):
         w = FunctionBuilder(lambda text: found.setdefault(text))
-        write(w, name, Keys(w, dtype, descending), Keys(w, dtype, descending, LANES))
+        write(
+            w,
+            name,
+            Keys(w, dtype, descending),
+            Keys(w, dtype, descending, TUNING.top_k_vector_elements),
+        )
         define(own, parameters, w)
     return tuple(found)
 
@@ -98,33 +104,37 @@ def _select(w: FunctionBuilder, name: str, keys: Keys, wide: Keys) -> None:
     w.line(f"store i64 {room}, ptr {have}, align 8")
     w.line(f"call void @{name}.best(ptr %a, ptr %b, {given})")
     left = w.new(f"sub i64 %n, {room}")
-    end = w.new(f"add i64 {room}, {w.new(f'and i64 {left}, {-LANES}')}")
-    loop = w.open_loop(end, LANES, room)
+    end = w.new(f"add i64 {room}, {w.new(f'and i64 {left}, {-TUNING.top_k_vector_elements}')}")
+    loop = w.open_loop(end, TUNING.top_k_vector_elements, room)
     key = wide.total(wide.load("%x", loop.counter))
     most = w.new(f"load {kind}, ptr {limit}, align {keys.bits // 8}")
     alone = w.new(f"insertelement {wide.kind} poison, {kind} {most}, i64 0")
-    picks = f"<{LANES} x i32> zeroinitializer"
+    picks = f"<{TUNING.top_k_vector_elements} x i32> zeroinitializer"
     spread = w.new(f"shufflevector {wide.kind} {alone}, {wide.kind} poison, {picks}")
     less = w.new(f"icmp ult {wide.kind} {key}, {spread}")
-    flags = w.new(f"bitcast <{LANES} x i1> {less} to i{LANES}")
+    flags = w.new(f"bitcast <{TUNING.top_k_vector_elements} x i1> {less} to {MASK}")
     some, on = w.label(), w.label()
-    w.branch(w.new(f"icmp ne i{LANES} {flags}, 0"), some, on)
+    w.branch(w.new(f"icmp ne {MASK} {flags}, 0"), some, on)
     w.start_block(some)
     take = f"call void @{name}.take(ptr %x, ptr %a, ptr %b"
-    w.line(f"{take}, i64 {loop.counter}, i{LANES} {flags}, {given})")
+    w.line(f"{take}, i64 {loop.counter}, {MASK} {flags}, {given})")
     w.jump(on)
     w.start_block(on)
     w.close_loop(loop)
-    rest = w.new(f"trunc i64 {w.new(f'sub i64 %n, {end}')} to i{LANES}")
-    bit = w.new(f"shl i{LANES} 1, {rest}")
-    w.line(f"{take}, i64 {end}, i{LANES} {w.new(f'sub i{LANES} {bit}, 1')}, {given})")
+    rest = w.new(f"trunc i64 {w.new(f'sub i64 %n, {end}')} to {MASK}")
+    bit = w.new(f"shl {MASK} 1, {rest}")
+    w.line(f"{take}, i64 {end}, {MASK} {w.new(f'sub {MASK} {bit}, 1')}, {given})")
     w.line(f"call void @{name}.best(ptr %a, ptr %b, {given})")
     w.line("ret void")
 
 
 def _take(w: FunctionBuilder, name: str, keys: Keys, wide: Keys) -> None:
     """Of the elements whose bits are on, those that are less than the limit join the candidates."""
-    kind, words, flags = f"i{keys.bits}", f"i{2 * half_of(keys)}", f"i{LANES}"
+    kind, words, flags = (
+        f"i{keys.bits}",
+        f"i{2 * half_of(keys)}",
+        f"{MASK}",
+    )
     room = _room(w, "%count")
     before = w.block
     head, body, joins, full, on, done = (w.label() for _ in range(6))
@@ -143,7 +153,7 @@ def _take(w: FunctionBuilder, name: str, keys: Keys, wide: Keys) -> None:
     w.start_block(joins)
     word = word_of(w, keys, key, at)
     alone, waits = w.label(), w.label()
-    w.branch(w.new(f"icmp sle i64 %count, {ALONE}"), alone, waits)
+    w.branch(w.new(f"icmp sle i64 %count, {TUNING.top_k_inserted_words}"), alone, waits)
     w.start_block(alone)
     settle(w, 2 * half_of(keys), "%count", word)
     _limit(w, keys)

@@ -18,21 +18,21 @@ from retrograd.errors import DTypeError, GradientError, ShapeError, TraceError
 
 def change(x: LazyTensor, operation: Callable[..., Any], other: Any) -> Any:
     """What the name that stands for x stands for after the in-place form of an operation."""
-    if not x.is_source or x._own in active():  # computed, or the argument of a transform
+    if not x.is_source or x.leaf_or_node in active():  # computed, or the argument of a transform
         return operation(x, other)
     arguments = GIVEN.get()
     if grad_enabled():
-        if arguments is not None and x._own in arguments:
+        if arguments is not None and x.leaf_or_node in arguments:
             return operation(x, other)
         raise GradientError(
             f"a leaf that requires a gradient cannot be changed by an in-place operation: "
-            f"{x._own.describe()}; its gradient would belong to the value of before. Write "
+            f"{x.leaf_or_node.describe()}; its gradient would belong to the value of before. Write "
             "y = x + 1 for a new tensor, or change it inside of rg.no_grad(), as optimizers do"
         )
     if arguments is not None or is_tracing():
         raise TraceError(
-            f"{x._own.describe()} comes from outside of the function that is compiled, which "
-            "cannot change it; return the new value"
+            f"{x.leaf_or_node.describe()} comes from outside of the function that is compiled, "
+            "which cannot change it; return the new value"
         )
     with_other = operation(x, other)
     if with_other is not NotImplemented:

@@ -13,7 +13,7 @@ from retrograd.eager.conversion import array_of, is_sought, number_of, scalar_of
 from retrograd.eager.dispatch import operator, reflected
 from retrograd.eager.fast_path import install
 from retrograd.eager.lazy_tensor import Array, LazyTensor, leaf
-from retrograd.eager.listeners import on_tape
+from retrograd.eager.listeners import is_held
 from retrograd.eager.modes import _GRAD
 from retrograd.eager.program_cache import GRADIENTS
 from retrograd.eager.trace_buffer import CURRENT, TraceBuffer
@@ -38,7 +38,7 @@ from retrograd.functions.dtypes import check_version
 from retrograd.functions.tensor.dlpack import CPU, exported
 from retrograd.functions.tensor.inplace import change
 from retrograd.functions.tensor.numpy_protocols import applied, called
-from retrograd.ir import Dim, DType
+from retrograd.ir import Dim, DType, Node
 from retrograd.ops.identity import StopGradient
 from retrograd.shared import completed
 
@@ -188,9 +188,9 @@ class Tensor(LazyTensor):
 
     def detach(self) -> Tensor:
         """The same value, as a constant without history."""
-        if self._form is None and is_weak(self._own):
-            return Tensor(weak(StopGradient()(wide(self._own))))
-        if self.is_computed and not (self._page.is_taped() or on_tape(self.leaf_or_node)):
+        if self._trace_node is None and is_weak(self.leaf_or_node):
+            return Tensor(weak(StopGradient()(wide(self.leaf_or_node))))
+        if self.is_computed and not (self._buffer.is_taped() or is_held(self.leaf_or_node)):
             made = Tensor.of(self.value())
             if self.is_shared:
                 made.share()
@@ -459,4 +459,4 @@ class Tensor(LazyTensor):
 
 
 LazyTensor.handle_class = Tensor
-install(Tensor, TraceBuffer, TraceNode, DType, CURRENT, _GRAD.get)
+install(Tensor, TraceBuffer, TraceNode, Node, DType, CURRENT, _GRAD.get)

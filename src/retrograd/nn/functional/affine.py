@@ -9,7 +9,7 @@ import numpy as np
 from ml_dtypes import finfo
 
 import retrograd as rg
-from retrograd.eager.listeners import recorders
+from retrograd.eager.listeners import listening
 from retrograd.eager.modes import is_tracing
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.random.generator import Generator
@@ -146,7 +146,7 @@ def embedding(
 
 def _is_plain(weight: Any) -> bool:
     """Whether a weight is a parameter that has values, and nothing is traced."""
-    recorded = is_tracing() or is_differentiating() or recorders()
+    recorded = is_tracing() or is_differentiating() or listening()
     return isinstance(weight, Parameter) and weight.is_source and not recorded
 
 

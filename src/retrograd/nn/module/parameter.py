@@ -73,8 +73,8 @@ class Parameter(Tensor):
     def standing_for(cls, value: Tensor, trainable: bool) -> Self:
         """The parameter a transform puts in place of another: the same node as `value`, or no more
         than an array, as `value` is."""
-        if value.is_dehydrated():
-            new = cls.dehydrated(value._array)
+        if (array := value.bare_array()) is not None:
+            new = cls.dehydrated(array)
         else:
             new = cls(value.leaf_or_node, value.requires_grad)
         new.trainable = trainable

@@ -18,11 +18,9 @@ import weakref
 from typing import Protocol
 
 from retrograd.shared import at_fork
+from retrograd.tuning import TUNING
 
 VARIABLE = "RETROGRAD_BACKGROUND"
-QUIET = 0.05  # seconds in which nothing was interpreted: somebody types, or computes otherwise
-LOOK = 0.005  # seconds after which the thread looks whether the process ends, or forks
-AT_MOST = 64  # programs that wait; of more, those that ran last
 
 
 class Waiting(Protocol):
@@ -43,19 +41,20 @@ class BackgroundCompiler:
         self._forking = False
         self._used = used
 
-    def ran(self, program: Waiting) -> None:
-        """A program was interpreted, and may come back."""
+    def ran(self, program: Waiting) -> bool:
+        """A program was interpreted, and may come back. Returns whether it waits to be compiled."""
         if not self._used:
-            return
+            return False
         self._latest = time.monotonic()
         with self._changed:
             name = weakref.ref(program)
             self._waiting.pop(name, None)
             self._waiting[name] = None
-            while len(self._waiting) > AT_MOST:
+            while len(self._waiting) > TUNING.background_programs:
                 del self._waiting[next(iter(self._waiting))]
             if self._thread is None and not self._forking:
                 self._start()
+            return name in self._waiting
 
     def finish(self) -> None:
         """Wait until nothing is left to compile; it begins at once."""
@@ -82,9 +81,9 @@ class BackgroundCompiler:
         """What to compile now, waiting for its time; None ends the thread."""
         with self._changed:
             while self._waiting and not self._forking and threading.main_thread().is_alive():
-                left = self._latest + QUIET - time.monotonic()
+                left = self._latest + TUNING.background_idle_s - time.monotonic()
                 if left > 0:
-                    self._changed.wait(min(left, LOOK))
+                    self._changed.wait(min(left, TUNING.background_poll_s))
                 elif (program := self._waiting.popitem()[0]()) is not None:
                     return program
             self._thread = None

@@ -22,11 +22,8 @@ from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.executors.bytecode_kernels import Kind, Step, Steps, kind_of
 from retrograd.runtime.executors.op_by_op import OpCall
 from retrograd.schedule.buffer import ALIGNMENT
+from retrograd.tuning import TUNING
 
-MANY = 16_000  # operations, which take seconds to compile into one function
-FEW = 64  # elements that an operation makes, on average, if its call is what takes time
-ALIKE = 16  # operations of each kind, on average
-PIECE = 1 << 19  # calls after which Python may look for signals
 HEAD = [-1, -1, 0, 0, 0]  # of a table: not stopped, no times, no scratch, nothing to fail
 CALLS, END = 1, 0
 WORD = 8
@@ -35,16 +32,16 @@ WORD = 8
 def is_long(graph: Graph) -> bool:
     """Whether a graph is one of very many small operations, of few kinds."""
     body = graph.body
-    if len(body) < MANY or graph.dim_names:
+    if len(body) < TUNING.bytecode_operations or graph.dim_names:
         return False
     if any(not isinstance(node.type, TensorType) for node in body):
         return False  # it holds loops, which are compiled
-    if sum([node.type.size for node in body]) > FEW * len(body):
+    if sum([node.type.size for node in body]) > TUNING.bytecode_elements * len(body):
         return False
     kinds: set[Kind] = set()
     for node in body:
         kinds.add(kind_of(node))
-        if len(kinds) * ALIKE > len(body):
+        if len(kinds) * TUNING.bytecode_repetition > len(body):
             return False
     return True
 
@@ -185,7 +182,7 @@ def _parts(graph: Graph, places: _Places, known: dict[Kind, Step]) -> Iterator[A
         step = known.get(kind_of(node))
         out = places.take(node)
         inputs = [slot[x] for x in node.inputs]
-        if step is None or calls == PIECE:
+        if step is None or calls == TUNING.bytecode_calls:
             if words:
                 yield _table(words)
             words, calls = [], 0

@@ -12,6 +12,8 @@ from retrograd.codegen.program.module import ARGUMENTS, ATTRIBUTES, heads_of, sy
 from retrograd.ir import Graph, Node
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.denormals import exactly
+from retrograd.schedule.control_regions import RegionNest
+from retrograd.schedule.loop_nest import CallNest
 from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.shared import IMPORTING
 
@@ -51,11 +53,11 @@ class Steps:
         if len(plan.kernels) != 1 or plan.temporaries or plan.constants or plan.checks:
             return
         (kernel,) = plan.kernels
-        if any("region" in nest.info or nest.kind == "call" for nest in kernel.nests):
+        if any(isinstance(nest, RegionNest | CallNest) for nest in kernel.nests):
             return
         w = KernelEmitter(self._declare, self._compiler.machine, light=True)
         for nest in kernel.nests:
-            NESTS[nest.kind](w, nest)
+            NESTS[type(nest)](w, nest)
         w.line("ret i64 0")
         w.find_parameters(False)
         number = self._functions.setdefault(w.text(), len(self._functions))

@@ -150,15 +150,6 @@ class Calls:
             for n in graph.body
         ]  # fmt: skip
 
-    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        values: list[Any] = [*arrays, *[None] * len(self.steps)]
-        with np.errstate(all="ignore"):
-            for call, operands, result, ends in self.steps:
-                values[result] = call([values[k] for k in operands])
-                for k in ends:
-                    values[k] = None
-        return [np.array(values[k], order="C") for k in self.outputs]
-
     def table(self) -> CallTable:
         """The same for a driver in C."""
         words: list[int] = []
@@ -211,7 +202,14 @@ class OpByOpExecutor:
         return found
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        return self.calls(bind(self._body.inputs, arrays))(arrays)
+        calls = self.calls(bind(self._body.inputs, arrays))
+        values: list[Any] = [*arrays, *[None] * len(calls.steps)]
+        with np.errstate(all="ignore"):
+            for call, operands, result, ends in calls.steps:
+                values[result] = call([values[k] for k in operands])
+                for k in ends:
+                    values[k] = None
+        return [np.array(values[k], order="C") for k in calls.outputs]
 
 
 def bound(node: Node, sizes: Mapping[str, int]) -> Node:

@@ -47,8 +47,10 @@ from retrograd.passes.lowering.complex_linalg import Paired
 from retrograd.runtime.backend import Array
 from retrograd.runtime.call_frame import CallFrame
 from retrograd.runtime.executable import Executable
+from retrograd.runtime.executors.background_compiler import BEHIND
 from retrograd.runtime.executors.shape_generalization import difference, named, types_of
 from retrograd.shared import Key, lock, trim
+from retrograd.tuning import TUNING
 
 CAPACITY = 1024  # programs that are remembered; the oldest is forgotten
 # How much work, in elements, code of a level does before better code would be there: that which
@@ -67,6 +69,7 @@ class Code:
     program: Executable
     level: int
     excess: float = 0
+    better: OpKernel | None = None  # waits for the background compiler, which does not keep it
 
 
 @dataclass(frozen=True)
@@ -149,13 +152,35 @@ class OpKernel:
         found = _PROGRAMS.get(self.key)
         if found is not None and not tier_up(found, self.work):
             return found.program
-        with _LOCK:
-            now = _PROGRAMS.get(self.key)
-            if now is None or now is found:
-                level = _level(self.work, 1 if now is None else 0)
-                now = _PROGRAMS[self.key] = _compiled(self.node, self.kind, level)
-                trim(_PROGRAMS, CAPACITY)
-        return now.program
+        level = _level(self.work, 1 if found is None else 0)
+        waits = level == len(LEVELS) and self._may_wait(found) and BEHIND.ran(self)
+        level -= waits
+        if found is None or found.level < level:
+            with _LOCK:
+                now = _PROGRAMS.get(self.key)
+                if now is None or now is found:
+                    now = _PROGRAMS[self.key] = _compiled(self.node, self.kind, level)
+                    now.excess = 0 if found is None else found.excess
+                    trim(_PROGRAMS, CAPACITY)
+            found = now
+        if waits:
+            found.better = self
+        return found.program
+
+    def _may_wait(self, found: Code | None) -> bool:
+        """Whether the best code may be made in the background: that for products of matrices takes
+        longer to make than this much work takes with code that is made in haste."""
+        work = self.work if found is None else found.excess
+        return isinstance(self.node.prim, DotGeneral) and work <= TUNING.hasty_product_work
+
+    def compile(self) -> None:
+        """Make the best code; what there is serves until then."""
+        found = _PROGRAMS.get(self.key)
+        if found is not None and found.level < len(LEVELS):
+            best = _compiled(self.node, self.kind, len(LEVELS))
+            with _LOCK:
+                if _PROGRAMS.get(self.key) is found:
+                    _PROGRAMS[self.key] = best
 
     def bound_code(self) -> BoundCode | None:
         """What computes one contiguous result from contiguous operands on one thread; None where

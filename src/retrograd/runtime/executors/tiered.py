@@ -17,21 +17,7 @@ from retrograd.runtime.executors.bytecode import BytecodeExecutor, is_long
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.op_kernels import COMPILED
 from retrograd.shared import own_lock
-
-# Interpreting costs some microseconds a node, compiling some hundred and some milliseconds besides:
-# so many nodes are interpreted before a program is compiled, and one run of a graph that has more.
-# Elements count too, as every node of an interpreted program goes through memory: what has many is
-# compiled at once. Of huge graphs, which take minutes to compile, it takes more runs to believe
-# that they return.
-PATIENCE = 200
-HUGE = 3000
-RUNS = 4
-ELEMENTS = 20_000  # that take about as long as a node
-DRAW = 8  # nodes that take about as long to interpret and to compile as a draw
-OF_DRAW = 50  # operations that a proposal takes, about
-# What so many nodes take to compile others may have to wait for, as there is one compiler.
-BRIEF = 64
-NODE = 15e-6  # seconds of interpreting that count as a node
+from retrograd.tuning import TUNING
 
 
 class TieredProgram:
@@ -46,12 +32,16 @@ class TieredProgram:
         nodes = len(graph.body)
         self._cost = sum([_cost(node) for node in graph.body])
         self._long = is_long(graph)
-        self._patience = nodes * (nodes // 300) if nodes > HUGE else max(PATIENCE, nodes)
+        self._patience = (
+            nodes * (nodes // 300)
+            if nodes > TUNING.huge_nodes
+            else max(TUNING.interpreted_nodes, nodes)
+        )
         if self._long:
             self._patience = self._cost  # what comes then is made in the time of a few runs
         if patient:  # one of many that may never return
-            self._patience = max(self._patience, RUNS * self._cost)
-        self._brief = not patient and self._cost <= BRIEF
+            self._patience = max(self._patience, TUNING.huge_runs * self._cost)
+        self._brief = not patient and self._cost <= TUNING.waiting_nodes
         self._spent = 0.0  # in nodes
         self._again = False
         self._lock = own_lock()
@@ -87,7 +77,7 @@ class TieredProgram:
         self._spent += self._cost
         if self._brief:
             if self._again and COMPILED["programs"] == made:  # what is made once does not count
-                self._spent += (time.perf_counter() - start) / NODE
+                self._spent += (time.perf_counter() - start) / TUNING.node_s
             self._again = True
             BEHIND.ran(self)
         return results
@@ -102,8 +92,11 @@ def _cost(node: Node) -> int:
         work *= math.prod([evaluate(node.inputs[0].shape[i], {}) for i in node.prim.a_contract])
         work //= 16
     if isinstance(node.prim, Draw):
-        return DRAW + work * OF_DRAW * node.prim.formula.proposals // ELEMENTS
+        return (
+            TUNING.draw_nodes
+            + work * TUNING.draw_operations * node.prim.formula.proposals // TUNING.node_elements
+        )
     if isinstance(node.prim, Conv):
         work *= math.prod([evaluate(d, {}) for d in node.inputs[1].shape[1:]])
         work //= 16
-    return 1 + work // ELEMENTS
+    return 1 + work // TUNING.node_elements

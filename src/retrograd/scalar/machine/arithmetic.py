@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from retrograd.ir import entering
 from retrograd.ops import elementwise as el
 from retrograd.ops.elementwise import Elementwise
-from retrograd.scalar.machine.formulas import FormulaStep, OpcodeFormula, place
+from retrograd.scalar.machine.formulas import FormulaStep, OpcodeFormula, slot
 
 StepText = Callable[..., str]
 
@@ -60,7 +60,7 @@ class Text:
 
     def evaluate(self, formula: OpcodeFormula, given: Mapping[str, str]) -> list[str | None]:
         """The registers of a formula's results, from those of what is given."""
-        known: dict[int, str] = {place(name): register for name, register in given.items()}
+        known: dict[int, str] = {slot(name): register for name, register in given.items()}
         for i, step in enumerate(formula.steps):
             known[i] = self._step(step, [known[k] for k in step.args])
         return [None if r is None else known[r] for r in formula.results]

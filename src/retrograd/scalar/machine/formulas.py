@@ -37,7 +37,7 @@ class OpcodeFormula:
     results: tuple[int | None, ...]
 
 
-def place(name: str) -> int:
+def slot(name: str) -> int:
     """The number that stands for what is given."""
     return GIVEN.index(name) - len(GIVEN)
 
@@ -63,17 +63,17 @@ def _inputs() -> dict[str, Node]:
 
 
 def _formula(results: list[Node | None], given: dict[str, Node]) -> OpcodeFormula:
-    places: dict[Node, int] = {x: place(name) for name, x in given.items()}
+    slots: dict[Node, int] = {x: slot(name) for name, x in given.items()}
     known: dict[FormulaStep, int] = {}
     steps: list[FormulaStep] = []
     for node in _in_order([r for r in results if r is not None]):
-        if node not in places:
-            step = _step(node, places)
+        if node not in slots:
+            step = _step(node, slots)
             if step not in known:
                 known[step] = len(steps)
                 steps.append(step)
-            places[node] = known[step]
-    return OpcodeFormula(tuple(steps), tuple([None if r is None else places[r] for r in results]))
+            slots[node] = known[step]
+    return OpcodeFormula(tuple(steps), tuple([None if r is None else slots[r] for r in results]))
 
 
 def _in_order(ends: list[Node]) -> list[Node]:
@@ -86,13 +86,13 @@ def _in_order(ends: list[Node]) -> list[Node]:
     return sorted(found, key=lambda n: n.id)
 
 
-def _step(node: Node, places: dict[Node, int]) -> FormulaStep:
+def _step(node: Node, slots: dict[Node, int]) -> FormulaStep:
     if isinstance(node.prim, Constant):
         return FormulaStep(None, (), float(node.prim.value))
     assert isinstance(node.prim, Elementwise)
     return FormulaStep(
-        node.prim, tuple([places[x] for x in node.inputs]), boolean=node.dtype is bool_
+        node.prim, tuple([slots[x] for x in node.inputs]), boolean=node.dtype is bool_
     )
 
 
-__all__ = ["GIVEN", "OPCODES", "OpcodeFormula", "FormulaStep", "backward", "forward", "place"]
+__all__ = ["GIVEN", "OPCODES", "OpcodeFormula", "FormulaStep", "backward", "forward", "slot"]

@@ -1,8 +1,8 @@
 """The machine for programs: instructions that do one operation for many rows at a time.
 
-An instruction is eight words: what to do, for how many rows, the first place of the results, which
-lie side by side, and what the operation needs: places, or addresses of lists of places. `values`
-and `grads` have a number for each place.
+An instruction is eight words: what to do, for how many rows, the first slot of the results, which
+lie side by side, and what the operation needs: slots, or addresses of lists of slots. `values`
+and `grads` have a number for each slot.
 
 Contractions, `sum_k a_k b_k` plus one more summand, have `size` products each. Their sums are taken
 in vectors of eight where operands lie side by side.
@@ -21,7 +21,7 @@ WORDS = ("kind", "n", "out", "a", "b", "init", "size", "more")
 LANES = 8
 VECTOR = f"<{LANES} x double>"
 # What goes side by side, and its instruction. Modes say of each operand whether it is a row of
-# places or one place for all.
+# slots or one slot for all.
 WIDE = {
     el.add.name: "fadd",
     el.sub.name: "fsub",
@@ -160,7 +160,7 @@ def _put(t: Text, base: str, index: str, value: str, kind: str = "double") -> No
 
 
 def _listed(t: Text, word: str, index: str) -> str:
-    """The place that stands in a list."""
+    """The slot that stands in a list."""
     entry = t.new(f"getelementptr i32, ptr %{word}.list, i64 {index}")
     return t.new(f"zext i32 {t.new(f'load i32, ptr {entry}')} to i64")
 
@@ -191,9 +191,9 @@ def _backward(name: str) -> Body:
 
     def body(t: Text) -> None:
         loop = _Loop(t, "k", "begin", "0", "%n")
-        place = t.new(f"add i64 %out, {loop.k}")
+        slot = t.new(f"add i64 %out, {loop.k}")
         rows = [_listed(t, x, loop.k) for x in "ab"[: o.arity]]
-        given = {"g": _get(t, "%grads", place), "y": _get(t, "%values", place)}
+        given = {"g": _get(t, "%grads", slot), "y": _get(t, "%values", slot)}
         given |= {x: _get(t, "%values", row) for x, row in zip("ab", rows, strict=False)}
         for row, g in zip(rows, t.evaluate(backward(o), given), strict=True):
             if g is not None:
@@ -227,7 +227,7 @@ def _copy(t: Text) -> None:
 
 
 def _wide(name: str, mode: str) -> Body:
-    """Eight at a time; an operand is a first place, or the place of all."""
+    """Eight at a time; an operand is a first slot, or the slot of all."""
 
     def body(t: Text) -> None:
         before = "begin"
@@ -284,7 +284,7 @@ def _spread(t: Text, x: str, lanes: int) -> str:
 
 
 def _dot(t: Text) -> None:
-    """Places of all factors are listed."""
+    """Slots of all factors are listed."""
     rows = _Loop(t, "k", "begin", "0", "%n")
     first = _get(t, "%values", _listed(t, "init", rows.k))
     start = t.new(f"mul i64 {rows.k}, %size")
@@ -328,7 +328,7 @@ def _dot_back(t: Text) -> None:
 
 
 def _dot_wide(t: Text) -> None:
-    """The first places of both factors are listed, the others lie beside them."""
+    """The first slots of both factors are listed, the others lie beside them."""
     rows = _Loop(t, "k", "begin", "0", "%n")
     first = _get(t, "%values", _listed(t, "init", rows.k))
     a, b = _listed(t, "a", rows.k), _listed(t, "b", rows.k)
@@ -387,7 +387,7 @@ def _load(t: Text) -> None:
 
 
 def _store(t: Text) -> None:
-    """To the addresses in the list `b`, from the places in the list `init`."""
+    """To the addresses in the list `b`, from the slots in the list `init`."""
     loop = _Loop(t, "k", "begin", "0", "%n")
     x = _get(t, "%values", _listed(t, "init", loop.k))
     t.line(f"store double {x}, ptr {_pointer(t, loop.k)}, align 8")

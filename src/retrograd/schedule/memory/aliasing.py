@@ -25,11 +25,11 @@ from retrograd.ir import TensorType
 from retrograd.ops.control import Cond, DagScan, Scan
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import flat, regions_of
-from retrograd.schedule.cost_model import LONG, nanoseconds
+from retrograd.schedule.cost_model import nanoseconds
 from retrograd.schedule.kernel import Kernel, rename
-from retrograd.schedule.loop_nest import LoopNest, live
-
-LARGE = 1 << 28  # bytes that a long loop does not keep twice
+from retrograd.schedule.loop_nest import CheckNest, LoopNest, MapNest, live
+from retrograd.schedule.ssa import SSAOp
+from retrograd.tuning import TUNING
 
 
 def take_inputs(
@@ -120,7 +120,7 @@ def _delay(kernels: list[Kernel], given: set[Buffer], kind: str = "output") -> N
 
 def is_check(kernel: Kernel) -> bool:
     """Whether a kernel may end the run."""
-    return any(nest.kind == "check" for k in flat([kernel]) for nest in k.nests) or any(
+    return any(isinstance(nest, CheckNest) for k in flat([kernel]) for nest in k.nests) or any(
         not isinstance(region.node.prim, Scan | Cond | DagScan)
         for k in flat([kernel])
         for region in regions_of(k)
@@ -130,8 +130,8 @@ def is_check(kernel: Kernel) -> bool:
 def _stays(kernel: Kernel, y: Buffer) -> bool:
     """Whether the inputs of a loop are to stay as they are until it is done, because it takes long,
     and to stop it is to do no harm."""
-    small = isinstance(y.bytes, int) and y.bytes <= LARGE
-    return bool(small and regions_of(kernel)) and nanoseconds(kernel) >= LONG
+    small = isinstance(y.bytes, int) and y.bytes <= TUNING.large_output_bytes
+    return bool(small and regions_of(kernel)) and nanoseconds(kernel) >= TUNING.interruptible_ns
 
 
 def _fits(
@@ -154,13 +154,13 @@ def _updates(kernel: Kernel, x: Buffer, y: Buffer) -> bool:
 
 def reads(nest: LoopNest, x: Buffer) -> bool:
     """Whether a nest reads a buffer."""
-    loaded = any(v.op == "load" and v.attr is x for v in live(nest))
+    loaded = any(v.op is SSAOp.LOAD and v.attr is x for v in live(nest))
     return loaded or x in nest.operands
 
 
 def _follows(nest: LoopNest, x: Buffer, y: Buffer) -> bool:
     """Whether a nest reads of `x` nothing but, in each iteration, the element of `y` that it writes
     at the end of this iteration."""
-    read = {v.args[0] for v in live(nest) if v.op == "load" and v.attr is x}
+    read = {v.args[0] for v in live(nest) if v.op is SSAOp.LOAD and v.attr is x}
     written = {s.offset for s in nest.stores if s.buffer is y}
-    return nest.kind == "map" and len(written) == 1 and read == written
+    return isinstance(nest, MapNest) and len(written) == 1 and read == written

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.cost_model import known
 from retrograd.schedule.kernel import Kernel
-
-SMALL = 8  # times as large is what a kernel reads whose results are small beside it
+from retrograd.tuning import TUNING
 
 
 def freeing_first(kernels: Sequence[Kernel]) -> list[Kernel]:
@@ -34,7 +33,7 @@ def freeing_first(kernels: Sequence[Kernel]) -> list[Kernel]:
         read = [b for b in kernels[at].reads if b.kind == "temporary"]
         fresh = _bytes([b for b in kernels[at].outs if b.kind == "temporary"])
         return _bytes([b for b in read if readers[b] == {at}]) > fresh or (
-            _bytes(read) > SMALL * fresh
+            _bytes(read) > TUNING.freeing_ratio * fresh
         )
 
     def run(at: int) -> None:

@@ -9,30 +9,31 @@ and moments, say. That moves no work and changes no result.
 from __future__ import annotations
 
 from retrograd.schedule.buffer import Buffer
+from retrograd.schedule.loop_nest import GemmNest
 from retrograd.schedule.tiling.analysis import Rows
-from retrograd.schedule.tiling.groups import CACHE, TileGroup
+from retrograd.schedule.tiling.groups import TileGroup
+from retrograd.tuning import TUNING
 
-LEAST = 256  # bytes of a row for which it is worth it
 
-
-def fetch_ahead(band: TileGroup) -> None:
-    """Note in the products of a band, as `soon`, which buffers they are to fetch: of each the bytes
-    of a row of the band, and how many bytes at most, for all together to fit into the cache."""
-    if not isinstance(band.rows, int) or band.rows == 0 or band.within or band.together:
+def fetch_ahead(group: TileGroup) -> None:
+    """Note in the products of a tile group which buffers they are to `prefetch`: of each the bytes
+    of a row of the tile group, and how many bytes at most, for all together to fit into the
+    cache."""
+    if not isinstance(group.rows, int) or group.rows == 0 or group.element_rows or group.is_region:
         return
     touched: set[Buffer] = set()
-    for number, kernel in enumerate(band.kernels):
+    for number, kernel in enumerate(group.kernels):
         touched.update(kernel.reads, kernel.outs)
         product = kernel.nests[0]
-        if len(kernel.nests) != 1 or product.kind != "gemm" or product.loops:
+        if len(kernel.nests) != 1 or not isinstance(product, GemmNest) or product.loops:
             continue
         found: dict[Buffer, int] = {}
-        for later in band.kernels[number + 1 :]:
-            if any(nest.kind == "gemm" for nest in later.nests):
+        for later in group.kernels[number + 1 :]:
+            if any(isinstance(nest, GemmNest) for nest in later.nests):
                 break
             read = set(Rows(later).row_by_row) - touched
-            sizes = {b: band.row_bytes(b) for b in later.outs if b in read}
-            found |= {b: size for b, size in sizes.items() if size >= LEAST}
+            sizes = {b: group.row_bytes(b) for b in later.outs if b in read}
+            found |= {b: size for b, size in sizes.items() if size >= TUNING.prefetch_row_bytes}
         if found:
-            most = CACHE // len(found)
-            product.info["soon"] = [(buffer, size, most) for buffer, size in found.items()]
+            most = TUNING.tile_bytes // len(found)
+            product.prefetch = [(buffer, size, most) for buffer, size in found.items()]

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS
-from retrograd.schedule.loop_nest import COPIES_BYTES, TOTALS_BYTES, LoopNest
+from retrograd.schedule.kernel import Kernel
+from retrograd.schedule.loop_nest import GemmNest
 from retrograd.schedule.tiling.groups import TileGroup
+from retrograd.tuning import TUNING
 
 
 def waiting(k: int) -> int:
@@ -17,18 +19,27 @@ def waiting(k: int) -> int:
     return 1 + ((k - 1) // PRODUCTS.batch).bit_length()
 
 
-def work_bytes(products: Sequence[LoopNest], bands: Iterable[TileGroup]) -> int:
+def gemms(kernels: Iterable[Kernel]) -> list[GemmNest]:
+    """The matrix products of kernels."""
+    return [n for kernel in kernels for n in kernel.nests if isinstance(n, GemmNest)]
+
+
+def work_bytes(products: Sequence[GemmNest], tile_groups: Iterable[TileGroup]) -> int:
     """Bytes that a thread needs to work in, for the matrix products of a plan. Those that are added
-    up over the rows of a band get an area of their own, for totals of all that they compute."""
-    sizes = [n.info["k"].attr for n in products]
+    up over the rows of a tile group get an area of their own, for totals of all that they
+    compute."""
+    sizes = [n.k.attr for n in products]
     if all(not isinstance(k, Dim) and k <= PRODUCTS.group for k in sizes):
-        return COPIES_BYTES
+        return TUNING.gemm_pack_bytes
     most = 0
-    for band in bands:
+    for group in tile_groups:
         start = 0
-        for nest in (n for kernel in band.summing for n in kernel.nests if n.kind == "gemm"):
-            m, n, k = (nest.info[s].attr for s in "mnk")
-            nest.info["totals"] = COPIES_BYTES + TOTALS_BYTES + start
-            start += waiting(k) * m * n * nest.info["buffers"][2].type.dtype.itemsize
+        for nest in gemms(group.summing):
+            m, n, k = nest.mnk
+            assert isinstance(m, int)  # sums over rows have known sizes
+            assert isinstance(n, int)
+            assert isinstance(k, int)
+            nest.totals = TUNING.gemm_pack_bytes + TUNING.gemm_totals_bytes + start
+            start += waiting(k) * m * n * nest.output.type.dtype.itemsize
         most = max(most, start)
-    return COPIES_BYTES + TOTALS_BYTES + most
+    return TUNING.gemm_pack_bytes + TUNING.gemm_totals_bytes + most

@@ -25,8 +25,7 @@ from retrograd.schedule.lower import NodeLowering, is_map
 from retrograd.schedule.lower_libcall import call_kernels
 from retrograd.schedule.memory.aliasing import in_place
 from retrograd.schedule.ssa import ScalarBlock
-
-GROUPS = 3  # kernels of one domain that an elementwise node may join
+from retrograd.tuning import TUNING
 
 
 class PlanBuilder:
@@ -115,7 +114,7 @@ class PlanBuilder:
             if is_map(node):
                 home = FusedMap(node.shape, self.buffers, len(lowered))
                 home.try_add(node, reads, made)
-                groups[node.shape] = [*near[1 - GROUPS :], home]
+                groups[node.shape] = [*near[1 - TUNING.fused_map_candidates :], home]
                 lowered.append(home)
             elif isinstance(node.prim, LibCall):
                 fill = NodeLowering(node, self.buffers, partial(self._scratch, node)).copy_of

@@ -13,29 +13,31 @@ from typing import NamedTuple
 
 from retrograd.ir import Dim, Node, evaluate
 from retrograd.passes.lowering.libcall import LibCall
-from retrograd.schedule.cost_model import BYTE, CHEAP, PRODUCT, known, operations, traffic
+from retrograd.schedule.cost_model import is_product, known, operations, traffic
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import INDEXING, live
+from retrograd.schedule.loop_nest import live
+from retrograd.schedule.ssa import INDEXING
 from retrograd.schedule.tiling.groups import TileGroup
+from retrograd.tuning import TUNING
 
 
-def describe_band(band: TileGroup) -> str:
-    """What a band is, in words."""
-    what = f"-- {len(band.kernels)} kernels"
-    if band.together:
+def describe_tile_group(group: TileGroup) -> str:
+    """What a tile group is, in words."""
+    what = f"-- {len(group.kernels)} kernels"
+    if group.is_region:
         return "-- a loop whose steps threads share; of a walk through a graph, wide levels"
-    if band.rows == 0:
+    if group.rows == 0:
         return what + " that follow one another, on one thread"
-    cut = f"in {band.blocks} blocks" if band.blocks else "in a block for each thread"
-    if not band.blocks and band.block_rows:
-        cut = f"in blocks of about {band.piece}"
-    what += f", row by row: {band.rows} rows {cut}, shared by the threads"
-    if band.within and band.elements > 1:
-        what += f", none of them beyond the {band.within} rows of one element"
-    if band.summing:
-        what += f"; {len(band.summing)} kernels add up over the rows of an element, on one thread"
-    if band.local:
-        what += f"; {len(band.local)} results exist only as a block in the cache"
+    cut = f"in {group.tiles} blocks" if group.tiles else "in a block for each thread"
+    if not group.tiles and group.max_tile_rows:
+        cut = f"in blocks of about {group.tile_rows}"
+    what += f", row by row: {group.rows} rows {cut}, shared by the threads"
+    if group.element_rows and group.elements > 1:
+        what += f", none of them beyond the {group.element_rows} rows of one element"
+    if group.summing:
+        what += f"; {len(group.summing)} kernels add up over the rows of an element, on one thread"
+    if group.local:
+        what += f"; {len(group.local)} results exist only as a block in the cache"
     return what
 
 
@@ -66,11 +68,12 @@ def facts(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> KernelFacts
             if v.op not in INDEXING:
                 ops[v.op] = ops.get(v.op, 0) + 1
         own = operations(n)
-        product = n.kind in ("gemm", "call") or n.op == "dot"
-        least += known(own, sizes) * (PRODUCT / 2 if product else CHEAP)
+        least += known(own, sizes) * (
+            TUNING.multiply_add_ns / 2 if is_product(n) else TUNING.cheap_op_ns
+        )
         work = work + own
     moved = traffic(kernel)
-    least = max(least, known(moved, sizes) * BYTE)
+    least = max(least, known(moved, sizes) * TUNING.byte_ns)
     if sizes is not None:
         work, moved = evaluate(work, sizes), evaluate(moved, sizes)
     return KernelFacts(ops, work, moved, least)

@@ -25,7 +25,7 @@ class KernelReport:
     operations: int | None
     least: float | None  # nanoseconds
     measured: float | None  # nanoseconds
-    band: int
+    tile_group: int
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def kernel_reports(
     found, taken = [], set[Node]()
     stored = {b.node for b in (*plan.inputs, *plan.constants)}
     stored |= {n for kernel in plan.every for n in kernel.nodes}
-    band_of = {id(k): i for i, band in enumerate(plan.bands) for k in band.kernels}
+    group_of = {id(k): i for i, group in enumerate(plan.tile_groups) for k in group.kernels}
     for number, kernel in enumerate(plan.kernels):
         told = facts(kernel, sizes)
         definite = told.definite
@@ -61,7 +61,7 @@ def kernel_reports(
                 _count(told.operations),
                 told.least if definite else None,
                 measured[number] if measured is not None else None,
-                band_of[id(kernel)],
+                group_of[id(kernel)],
             )
         )
     return found

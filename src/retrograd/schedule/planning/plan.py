@@ -20,15 +20,14 @@ from retrograd.schedule.memory.aliasing import take_inputs
 from retrograd.schedule.memory.arena import ArenaLayout, Lifetime, Time, layout
 from retrograd.schedule.memory.order import freeing_first
 from retrograd.schedule.memory.prefetch import fetch_ahead
-from retrograd.schedule.memory.workspace import work_bytes
+from retrograd.schedule.memory.workspace import gemms, work_bytes
 from retrograd.schedule.planning.build import PlanBuilder
-from retrograd.schedule.planning.explain import describe, describe_band
+from retrograd.schedule.planning.explain import describe, describe_tile_group
 from retrograd.schedule.shape_checks import Sizes, grows, rounded
-from retrograd.schedule.tiling.groups import WINDOW, TileGroup, make_bands, place_barriers
+from retrograd.schedule.tiling.groups import TileGroup, make_tile_groups, place_barriers
 from retrograd.schedule.tiling.remat import recompute
+from retrograd.tuning import TUNING
 
-LAYOUTS = 256  # that are kept
-WALK = 100_000  # nanoseconds of a walk through a graph from which on levels may be wide
 END = 1 << 60  # after all that happens inside of a kernel
 CHECKS = frozenset(("check_index", "check_call"))  # nodes of kernels that may end a run
 
@@ -63,21 +62,21 @@ class KernelPlan:
         self.constants, self.temporaries = memory.constants, memory.temporaries
         self.cursors = memory.cursors
         self.kernels = block.kernels
-        window = WINDOW
+        window = TUNING.overtaken_kernels
         if any(isinstance(node.prim, After) for node in graph.nodes):
             self.kernels, window = freeing_first(self.kernels), 0
         self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
         alone = [TileGroup([k]) for k in self.kernels]
-        self.bands = alone if light else make_bands(self.kernels, window)
-        again = recompute(self.kernels, self.bands, self.temporaries)
+        self.tile_groups = alone if light else make_tile_groups(self.kernels, window)
+        again = recompute(self.kernels, self.tile_groups, self.temporaries)
         if len(again) > len(self.kernels):
-            self.bands = make_bands(again, window)
-        self.kernels = [k for band in self.bands for k in band.kernels]
-        for band in self.bands if not light else ():
-            settle_region(band)
-            fetch_ahead(band)
-        self.threaded = any(band.shared for band in self.bands)
-        place_barriers(self.bands)
+            self.tile_groups = make_tile_groups(again, window)
+        self.kernels = [k for group in self.tile_groups for k in group.kernels]
+        for group in self.tile_groups if not light else ():
+            settle_region(group)
+            fetch_ahead(group)
+        self.threaded = any(group.shared for group in self.tile_groups)
+        place_barriers(self.tile_groups)
         self.every = list(flat(self.kernels))  # those that regions run included
         self.hidden = hidden_names(self.kernels)
         # Nobody knows how long a loop takes that has no bound.
@@ -94,49 +93,53 @@ class KernelPlan:
 
     def _make_work(self) -> Buffer | None:
         """The memory in which matrix products copy what they read; each thread has its own."""
-        products = [n for k in self.every for n in k.nests if n.kind == "gemm"]
+        products = gemms(self.every)
         if not products:
             return None
-        own = input_node(spec((work_bytes(products, self._every_band),), uint8))
+        own = input_node(spec((work_bytes(products, self._every_group),), uint8))
         self.temporaries.append(Buffer("temporary", len(self.temporaries), own.type, own))
         for nest in products:
-            nest.info["work"] = self.temporaries[-1]
+            nest.work = self.temporaries[-1]
         return self.temporaries[-1]
 
     @property
-    def _every_band(self) -> list[TileGroup]:
+    def _every_group(self) -> list[TileGroup]:
         """Those inside of regions included."""
-        inner = [b for k in self.every for r in regions_of(k) for block in r.bands for b in block]
-        return [*self.bands, *inner]
+        inner = [
+            b for k in self.every for r in regions_of(k) for block in r.tile_groups for b in block
+        ]
+        return [*self.tile_groups, *inner]
 
     def _make_local(self) -> ArenaLayout:
         """Find the temporaries of which each thread has a block, and place them in its scratch."""
-        every = self._every_band
-        homes: dict[Buffer, TileGroup | None] = {}  # None where several bands touch a buffer
-        for band in (b for b in every if not b.together):
-            for buffer in band.reads | band.writes:
-                homes[buffer] = band if homes.get(buffer, band) is band else None
-        for kernel in (k for band in every if band.together for k in band.kernels):
+        every = self._every_group
+        homes: dict[Buffer, TileGroup | None] = {}  # None where several tile groups touch a buffer
+        for group in (b for b in every if not b.is_region):
+            for buffer in group.reads | group.writes:
+                homes[buffer] = group if homes.get(buffer, group) is group else None
+        for kernel in (k for group in every if group.is_region for k in group.kernels):
             for region in regions_of(kernel):
                 homes |= dict.fromkeys([*kernel.reads, *region.touched], None)
         homes |= dict.fromkeys(self._dynamic, None)
         offsets: dict[Buffer, int] = {}
         size = 0
-        for band in every:
-            own = {b: b.bytes for b in own_of_walk(band)} if band.together else {}
-            if band.rows != 0 and band.block_rows != 0:
-                made = [b for b in band.writes if b.kind == "temporary" and homes[b] is band]
-                own = {b: band.row_bytes(b) * band.block_rows for b in made if band.row_bytes(b)}
-            times = lifetimes(list(enumerate(band.kernels)), own.__contains__)
+        for group in every:
+            own = {b: b.bytes for b in own_of_walk(group)} if group.is_region else {}
+            if group.rows != 0 and group.max_tile_rows != 0:
+                made = [b for b in group.writes if b.kind == "temporary" and homes[b] is group]
+                own = {
+                    b: group.row_bytes(b) * group.max_tile_rows for b in made if group.row_bytes(b)
+                }
+            times = lifetimes(list(enumerate(group.kernels)), own.__contains__)
             lives = [Lifetime(b, first, last, own[b]) for b, (first, last) in times.items()]
             placed = layout(lives, {})
-            band.local = list(placed.offsets)
+            group.local = list(placed.offsets)
             offsets |= placed.offsets
             size = max(size, placed.arena)
         if self.work is not None:
-            for band in every:
-                if band.together and own_of_walk(band):
-                    band.local.append(self.work)
+            for group in every:
+                if group.is_region and own_of_walk(group):
+                    group.local.append(self.work)
             own_size = self.work.bytes
             assert isinstance(own_size, int)
             offsets[self.work] = size
@@ -147,7 +150,7 @@ class KernelPlan:
         shared = set(self.temporaries) - self.scratch.offsets.keys() - self._dynamic
         timed = list(enumerate(self.kernels))
         if self.threaded:
-            timed = [(band.epoch, k) for band in self.bands for k in band.kernels]
+            timed = [(group.epoch, k) for group in self.tile_groups for k in group.kernels]
         times = lifetimes(timed, shared.__contains__)
         return [Lifetime(b, first, last, b.bytes) for b, (first, last) in times.items()]
 
@@ -160,7 +163,7 @@ class KernelPlan:
         found = self._layouts.get(key)
         if found is None:
             found = layout(self.lifetimes, enough)
-            if len(self._layouts) >= LAYOUTS:
+            if len(self._layouts) >= TUNING.kept_arena_layouts:
                 self._layouts.clear()
             self._layouts[key] = found
         return found
@@ -172,12 +175,14 @@ class KernelPlan:
     def shared_nanoseconds(self, sizes: Mapping[str, int]) -> float:
         """The part of this that threads may share."""
         times = [
-            (band, nanoseconds(k, sizes))
-            for band in self.bands
-            if band.shared
-            for k in band.kernels
+            (group, nanoseconds(k, sizes))
+            for group in self.tile_groups
+            if group.shared
+            for k in group.kernels
         ]
-        return sum(time for band, time in times if band.rows != 0 or time >= WALK)
+        return sum(
+            time for group, time in times if group.rows != 0 or time >= TUNING.shared_walk_ns
+        )
 
     @property
     def least_bytes(self) -> int:
@@ -204,17 +209,18 @@ class KernelPlan:
     def explain(
         self, sizes: Mapping[str, int] | None = None, measured: Sequence[float] | None = None
     ) -> str:
-        """The kernels in their bands as text; see `explain.py`. `measured` are nanoseconds."""
+        """The kernels in their tile groups as text; see `explain.py`. `measured` are
+        nanoseconds."""
         head = (
             f"{len(self.kernels)} kernels for {len(self.source)} nodes; buffers: "
             f"{len(self.inputs)} inputs, {len(self.outputs)} outputs, "
             f"{len(self.constants)} constants, {len(self.temporaries)} temporaries"
         )
         lines, number = [head], 0
-        for band in self.bands:
-            if len(band.kernels) > 1 or band.shared:
-                lines.append("      " + describe_band(band))
-            for kernel in band.kernels:
+        for group in self.tile_groups:
+            if len(group.kernels) > 1 or group.shared:
+                lines.append("      " + describe_tile_group(group))
+            for kernel in group.kernels:
                 why = sorted({self.reasons.get(n, "a copy for an output") for n in kernel.nodes})
                 text = describe(kernel, sizes) + "; stored: " + ", ".join(why)
                 if kernel.again:
@@ -226,31 +232,33 @@ class KernelPlan:
         return "\n".join(lines)
 
 
-def settle_region(band: TileGroup) -> None:
+def settle_region(group: TileGroup) -> None:
     """Have threads share what a region runs, if that is worth it, or the nodes of a graph, if there
     may be enough of them."""
-    if len(band.kernels) != 1:
+    if len(group.kernels) != 1:
         return
-    for region in regions_of(band.kernels[0]):
+    for region in regions_of(group.kernels[0]):
         if region.walk is not None:
-            fixed = all(isinstance(b.bytes, int) for b in own_of_walk(band))
+            fixed = all(isinstance(b.bytes, int) for b in own_of_walk(group))
             unknown = isinstance(region.walk.edges.bytes, Dim) or isinstance(length_of(region), Dim)
-            band.together = fixed and (unknown or nanoseconds(band.kernels[0]) >= WALK)
+            group.is_region = fixed and (
+                unknown or nanoseconds(group.kernels[0]) >= TUNING.shared_walk_ns
+            )
             continue
-        bands = [make_bands(block) for block in region.blocks]
-        for inner in (b for inside in bands for b in inside):
+        tile_groups = [make_tile_groups(block) for block in region.blocks]
+        for inner in (b for inside in tile_groups for b in inside):
             settle_region(inner)
-        if any(b.shared for inside in bands for b in inside):
-            for inside in bands:
+        if any(b.shared for inside in tile_groups for b in inside):
+            for inside in tile_groups:
                 place_barriers(inside)
-            region.bands, band.together = bands, True
-            region.blocks = [[k for b in inside for k in b.kernels] for inside in bands]
+            region.tile_groups, group.is_region = tile_groups, True
+            region.blocks = [[k for b in inside for k in b.kernels] for inside in tile_groups]
 
 
-def own_of_walk(band: TileGroup) -> list[Buffer]:
-    """The memory in which a band that is a walk through a graph computes a node."""
+def own_of_walk(group: TileGroup) -> list[Buffer]:
+    """The memory in which a tile group that is a walk through a graph computes a node."""
     found = []
-    for kernel in band.kernels:
+    for kernel in group.kernels:
         for region in regions_of(kernel):
             if region.walk is not None:
                 made = [b for b in kernel.outs if b is not region.walk.result]

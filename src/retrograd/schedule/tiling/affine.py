@@ -8,8 +8,18 @@ from math import prod
 
 from retrograd.ir import Dim
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.loop_nest import SCATTERING, LoopNest, live
-from retrograd.schedule.ssa import SSAValue
+from retrograd.schedule.loop_nest import (
+    BlockedScatter,
+    CallNest,
+    GemmNest,
+    LoopNest,
+    ScatterNest,
+    SortNest,
+    Spread,
+    live,
+    shared_destinations,
+)
+from retrograd.schedule.ssa import CONJUNCTION, SSAOp, SSAValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +41,23 @@ def linear(
 
 
 def _linear(v: SSAValue, known: dict[SSAValue, AffineIndex | None]) -> AffineIndex | None:
-    if v.op == "loop":
+    if v.op is SSAOp.LOOP:
         return AffineIndex(0, {v.attr: 1})
-    if v.op == "size":
+    if v.op is SSAOp.SIZE:
         return AffineIndex(v.attr, {})
-    if v.op not in ("iadd", "isub", "imul"):
+    if v.op not in (SSAOp.IADD, SSAOp.ISUB, SSAOp.IMUL):
         return None
     a, b = (linear(x, known) for x in v.args)
     if a is None or b is None:
         return None
-    if v.op == "imul":
+    if v.op is SSAOp.IMUL:
         if a.steps and b.steps:
             return None
         many, one = (a, b) if a.steps else (b, a)
         return AffineIndex(
             many.start * one.start, {k: s * one.start for k, s in many.steps.items()}
         )
-    sign = 1 if v.op == "iadd" else -1
+    sign = 1 if v.op is SSAOp.IADD else -1
     steps = dict(a.steps)
     for k, s in b.steps.items():
         steps[k] = steps.get(k, 0) + sign * s
@@ -128,27 +138,28 @@ def loops_of(nest: LoopNest, summed: bool = False) -> list[int | Dim]:
     """The loops of a nest; of a matrix product those over the batch, then that over the rows of the
     result, or, with `summed`, that over the products that are added; of a scatter whose places
     threads share, the places."""
-    if "places" in nest.info:
-        return [nest.info["places"]]
+    destinations = shared_destinations(nest)
+    if destinations is not None:
+        return [destinations]
     loops = list(nest.loops)
-    if nest.kind == "gemm":
-        loops.append(nest.info["k" if summed else "m"].attr)
+    if isinstance(nest, GemmNest):
+        loops.append((nest.k if summed else nest.m).attr)
     return loops
 
 
 def touches(nest: LoopNest, summed: bool = False) -> tuple[list[Touch], list[Touch]]:
     """What the iterations of `loops_of` a nest read and write."""
-    if nest.kind == "gemm":
+    if isinstance(nest, GemmNest):
         return _of_product(nest, summed)
-    if nest.kind == "call":
+    if isinstance(nest, CallNest):
         return _of_call(nest)
-    if nest.kind in SCATTERING:
+    if isinstance(nest, ScatterNest):
         return _of_scatter(nest)
-    if nest.kind in ("sort", "argsort"):
+    if isinstance(nest, SortNest):
         return _of_rows(nest)
     known: dict[SSAValue, AffineIndex | None] = {}
-    reads = [t for v in live(nest) if v.op == "load" for t in _of_load(v, nest.loops, known)]
-    reads += [Touch(buffer, None) for buffer in nest.info.get("buffers", ())]
+    reads = [t for v in live(nest) if v.op is SSAOp.LOAD for t in _of_load(v, nest.loops, known)]
+    reads += [Touch(buffer, None) for buffer in nest.operands]
     return reads, [Touch(s.buffer, linear(s.offset, known)) for s in nest.stores]
 
 
@@ -157,7 +168,7 @@ def _of_load(
 ) -> list[Touch]:
     """What a load touches; one under a condition, also what it reads where that does not hold."""
     (position,), buffer = load.args, load.attr
-    if position.op != "isel":
+    if position.op is not SSAOp.ISEL:
         return [Touch(buffer, linear(position, known))]
     guard, there, else_there = position.args
     ranges = _ranges(guard, loops, known)
@@ -176,9 +187,9 @@ def _ranges(
     todo = [guard]
     while todo:
         v = todo.pop()
-        if v.op == "bitwise_and":
+        if v.op == CONJUNCTION:
             todo += v.args
-        if v.op not in ("ige", "ilt"):
+        if v.op not in (SSAOp.IGE, SSAOp.ILT):
             continue
         a, b = (linear(x, known) for x in v.args)
         if a is None or b is None or b.steps or list(a.steps.values()) != [1]:
@@ -187,7 +198,7 @@ def _ranges(
         if isinstance(bound, Dim):
             continue
         first, last = found.get(loop, (0, None))
-        if v.op == "ige":
+        if v.op is SSAOp.IGE:
             found[loop] = max(first, bound), last
         else:
             size = loops[loop]
@@ -196,30 +207,29 @@ def _ranges(
     return found
 
 
-def _of_product(nest: LoopNest, summed: bool) -> tuple[list[Touch], list[Touch]]:
-    info = nest.info
-    m, n, k = (info[s].attr for s in "mnk")
-    left, right, out = info["buffers"]
-    (a, a_turned, a_lead), (b, b_turned, b_lead) = info["a"], info["b"]
+def _of_product(nest: GemmNest, summed: bool) -> tuple[list[Touch], list[Touch]]:
+    m, n, k = nest.mnk
+    left, right, out = nest.buffers
+    (a, a_turned, a_lead), (b, b_turned, b_lead) = nest.a, nest.b
     lead, other = a_lead.attr, b_lead.attr
     if summed:
         # One step of the sum takes a column of `a` and a row of `b`.
         column = (lead, m) if a_turned else (1, _extent(m, 1, lead))
         row = (1, _extent(n, 1, other)) if b_turned else (other, n)
         reads = [_along(nest, left, a, *column), _along(nest, right, b, *row)]
-        return reads, [_along(nest, out, info["y"], 0, m * n)]
+        return reads, [_along(nest, out, nest.y, 0, m * n)]
     whole = _extent(n, k, other) if b_turned else _extent(k, n, other)
-    if "spread" in info:
-        own = _of_spread(nest, left, a)
+    if nest.spread is not None:
+        own = _of_spread(nest, nest.spread, left, a)
     else:
         own = _along(nest, left, a, 1 if a_turned else lead, _extent(k, 1, lead) if a_turned else k)
-    return [own, _along(nest, right, b, 0, whole)], [_along(nest, out, info["y"], n, n)]
+    return [own, _along(nest, right, b, 0, whole)], [_along(nest, out, nest.y, n, n)]
 
 
-def _of_spread(nest: LoopNest, buffer: Buffer, start: SSAValue) -> Touch:
+def _of_spread(nest: GemmNest, spread: Spread, buffer: Buffer, start: SSAValue) -> Touch:
     """How a product reads a left matrix whose rows are not evenly spaced: those of one iteration of
     their outermost axis, of one image that is, are a group."""
-    rows, columns = nest.info["spread"]
+    rows, columns = spread
     extra = 1 + sum((size - 1) * step for size, step in columns)
     if nest.loops:  # all of a matrix
         extra += sum((size - 1) * step for size, step in rows)
@@ -234,10 +244,10 @@ def _along(
     nest: LoopNest, buffer: Buffer, start: SSAValue, step: int | Dim, extra: int | Dim
 ) -> Touch:
     """An access of a product: by a position in each matrix, and by a step along the last loop."""
-    form = linear(start)
-    if form is None:
+    index = linear(start)
+    if index is None:
         return Touch(buffer, None)
-    return Touch(buffer, AffineIndex(form.start, {**form.steps, len(nest.loops): step}), extra)
+    return Touch(buffer, AffineIndex(index.start, {**index.steps, len(nest.loops): step}), extra)
 
 
 def _row(buffer: Buffer, size: int | Dim) -> Touch:
@@ -245,30 +255,31 @@ def _row(buffer: Buffer, size: int | Dim) -> Touch:
     return Touch(buffer, AffineIndex(0, {0: size}), size)
 
 
-def _of_rows(nest: LoopNest) -> tuple[list[Touch], list[Touch]]:
+def _of_rows(nest: SortNest) -> tuple[list[Touch], list[Touch]]:
     """The accesses of sorting: a row of each buffer."""
-    n = nest.info["n"].attr
+    n = nest.n.attr
     rows = nest.outer if nest.loops else 1
-    written = [*(s.buffer for s in nest.stores), *nest.info["work"]]
+    written = [*(s.buffer for s in nest.stores), *nest.work]
     own = [_row(b, b.type.size // rows if rows != 0 else n) for b in written]
-    return [_row(b, n) for b in nest.info.get("buffers", ())], own
+    return [_row(b, n) for b in nest.operands], own
 
 
-def _of_scatter(nest: LoopNest) -> tuple[list[Touch], list[Touch]]:
+def _of_scatter(nest: ScatterNest) -> tuple[list[Touch], list[Touch]]:
     """The accesses of a scatter, whose positions are not known: what belongs to an iteration, or,
     where threads share the places that are written, to a place."""
-    (store,), each = nest.stores, nest.info["each"]
-    loads = [v for v in live(nest) if v.op == "load"]
-    shared = "places" in nest.info
+    (store,), each = nest.stores, nest.slice_size
+    loads = [v for v in live(nest) if v.op is SSAOp.LOAD]
+    shared = nest.destinations is not None
+    work = nest.work if isinstance(nest, BlockedScatter) else []
     reads = [Touch(v.attr, None if shared else linear(v.args[0])) for v in loads]
-    own = [_row(b, n) for b, n in ((store.buffer, each), *nest.info.get("work", ()))]
+    own = [_row(b, n) for b, n in ((store.buffer, each), *work)]
     return [*reads, *own], own
 
 
-def _of_call(nest: LoopNest) -> tuple[list[Touch], list[Touch]]:
+def _of_call(nest: CallNest) -> tuple[list[Touch], list[Touch]]:
     """The accesses of a routine, which touches of every buffer what belongs to the item at hand."""
     found = []
-    for buffer in nest.info["buffers"]:
+    for buffer in nest.buffers:
         each = buffer.type.size // nest.loops[0]
         found.append(_row(buffer, each))
     given = len(nest.operands)

@@ -22,10 +22,9 @@ from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS, SUMS
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import LoopNest
+from retrograd.schedule.loop_nest import ColumnReduction, GemmNest, LoopNest
 from retrograd.schedule.tiling.affine import RowSlice, Touch, loops_of, touches
-
-CHAINS = 2  # elements from which on sums over rows go element by element: one is for one thread
+from retrograd.tuning import TUNING
 
 
 class Rows:
@@ -62,7 +61,7 @@ class Rows:
         found = 0
         for nest in self.kernel.nests:
             loops = loops_of(nest)
-            kept = loops if nest.kind == "gemm" else loops[: nest.kept or 1]
+            kept = loops if isinstance(nest, GemmNest) else loops[: nest.kept or 1]
             if nest.outer == 0 or any(isinstance(d, Dim) for d in kept):
                 return 0
             found = gcd(found, prod(d for d in kept if isinstance(d, int)))
@@ -103,7 +102,7 @@ class Sums:
         ):  # rows need not begin where groups do
             return False
         elements = prod(_numbers(loops, cut.outer))
-        if elements < CHAINS:
+        if elements < TUNING.summing_elements:
             return False
         whole = RowSlice(cut.outer[:-1], cut.outer[-1])
         if not all(t.within(loops, whole, share(t.buffer, elements)) for t in self.writes):
@@ -125,11 +124,11 @@ def _adds_terms(nest: LoopNest) -> bool:
     loops = loops_of(nest, summed=True)
     if any(isinstance(d, Dim) for d in loops):
         return False
-    if nest.kind == "gemm":
-        return "spread" not in nest.info
+    if isinstance(nest, GemmNest):
+        return nest.spread is None
     return (
-        nest.kind == "column"
-        and nest.op in ("dot", "reduce_sum")
+        isinstance(nest, ColumnReduction)
+        and nest.is_sum
         and nest.kept == len(loops) - 1
         and nest.accumulator is nest.stores[0].buffer.type.dtype
         and _terms(nest) <= SUMS.group  # the blocks of which are added to what is there
@@ -143,7 +142,7 @@ def _terms(nest: LoopNest) -> int:
 
 
 def _kept(nest: LoopNest) -> int:
-    return len(nest.loops) if nest.kind == "gemm" else nest.kept
+    return len(nest.loops) if isinstance(nest, GemmNest) else nest.kept
 
 
 def _numbers(loops: Sequence[int | Dim], which: Sequence[int]) -> list[int]:
@@ -156,7 +155,7 @@ def cut_of(nest: LoopNest, rows: int | Dim) -> RowSlice | None:
     if isinstance(rows, Dim) or isinstance(length, Dim) or length % rows == 0:
         return RowSlice((), 0, length // rows) if length != 0 else None
     total: int = length
-    for k in range(1, _kept(nest) + (nest.kind == "gemm")):
+    for k in range(1, _kept(nest) + isinstance(nest, GemmNest)):
         size = loops[k]
         if isinstance(size, Dim):
             return None

@@ -1,4 +1,5 @@
-"""What the rows of a band are: each kernel that joins has to agree with those that are there."""
+"""What the rows of a tile group are: each kernel that joins has to agree with those that are
+there."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from retrograd.schedule.tiling.analysis import Rows, Sums, common, element
 
 
 class RowPartition(Protocol):
-    """Kernels of a band so far. `rows` of them, in elements of `within` rows, over which the
+    """Kernels of a tile group so far. `rows` of them, in elements of `within` rows, over which the
     kernels in `summing` add up."""
 
     rows: int | Dim

@@ -3,16 +3,17 @@
 The scores of attention are written and read by blocks that stay in the cache, but for the gradient,
 which needs them long after. Kept until then, they take memory that grows with the square of the
 sequence's length. What they were computed from is small. So kernels that make such a result are
-run a second time, in the band that needs it, row by row as before: then nothing but a block of it
-ever exists. The same kernels give the same bits.
+run a second time, in the tile group that needs it, row by row as before: then nothing but a block
+of it ever exists. The same kernels give the same bits.
 
 That is done for results
 
 - that are far too large for any cache,
-- of a band that is cut inside of its elements, so that only readers elsewhere stand in the way of a
-  block being enough,
-- at least `GAIN` times as large as what has to be kept to compute them,
-- which take no more than `WORTH` times as long to compute as to write to memory and read back.
+- of a tile group that is cut inside of its elements, so that only readers elsewhere stand in the
+  way of a block being enough,
+- at least `remat_memory_ratio` times as large as what has to be kept to compute them,
+- which take no more than `remat_time_ratio` times as long to compute as to write to memory and read
+  back.
 """
 
 from __future__ import annotations
@@ -20,33 +21,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.cost_model import BYTE, is_far, known, nanoseconds, traffic
+from retrograd.schedule.cost_model import is_far, known, nanoseconds, traffic
 from retrograd.schedule.kernel import Kernel, copied, rename
+from retrograd.schedule.loop_nest import GemmNest, MapNest, ReductionNest
 from retrograd.schedule.tiling.groups import TileGroup
+from retrograd.tuning import TUNING
 
-WORTH = 8
-GAIN = 2
-KINDS = frozenset(("map", "row", "column", "gemm"))  # of nests that may be run again
+REPEATABLE = (MapNest, ReductionNest, GemmNest)  # nests that may be run again
 
 
 def recompute(
-    kernels: Sequence[Kernel], bands: Sequence[TileGroup], temporaries: list[Buffer]
+    kernels: Sequence[Kernel], tile_groups: Sequence[TileGroup], temporaries: list[Buffer]
 ) -> list[Kernel]:
     """The kernels in order, with those that are run again. New buffers are added to
     `temporaries`."""
-    home = {id(k): band for band in bands for k in band.kernels}
+    home = {id(k): group for group in tile_groups for k in group.kernels}
     position = {id(k): at for at, k in enumerate(kernels)}
     maker = {b: k for k in kernels for b in k.outs if is_far(b) and not home[id(k)].sums(k)}
     added: dict[int, list[Kernel]] = {}
     renamed: list[tuple[list[Kernel], dict[Buffer, Buffer]]] = []
-    for band in bands:
+    for group in tile_groups:
         wanted = {
             b: None
-            for k in band.kernels
+            for k in group.kernels
             for b in k.reads
-            if b in maker and home[id(maker[b])] is not band and home[id(maker[b])].within
+            if b in maker and home[id(maker[b])] is not group and home[id(maker[b])].element_rows
         }
-        readers = [k for k in band.kernels if not wanted.keys().isdisjoint(k.reads)]
+        readers = [k for k in group.kernels if not wanted.keys().isdisjoint(k.reads)]
         chain = _chain(list(wanted), maker)
         first = min((position[id(k)] for k in readers), default=0)
         since = {id(k): kernels[position[id(k)] + 1 : first] for k, _ in chain}
@@ -91,14 +92,14 @@ def _pays(chain: Sequence[tuple[Kernel, list[Buffer]]], wanted: Sequence[Buffer]
     is more than they need."""
     made = {b for _, outs in chain for b in outs}
     kept = {b for k, _ in chain for b in k.reads} - made
-    time = sum(nanoseconds(k) - BYTE * known(traffic(k), None) for k, _ in chain)
+    time = sum(nanoseconds(k) - TUNING.byte_ns * known(traffic(k), None) for k, _ in chain)
     saved = sum(known(b.bytes, None) for b in wanted)
-    enough = saved >= GAIN * sum(known(b.bytes, None) for b in kept)
-    return bool(wanted) and enough and time <= WORTH * 2 * BYTE * saved
+    enough = saved >= TUNING.remat_memory_ratio * sum(known(b.bytes, None) for b in kept)
+    return bool(wanted) and enough and time <= TUNING.remat_time_ratio * 2 * TUNING.byte_ns * saved
 
 
 def _may_run(kernel: Kernel, since: Sequence[Kernel]) -> bool:
     """Whether a kernel can be run again after those that ran since: nothing that it reads has been
     overwritten, as memory that a caller gave away may be."""
-    plain = all(nest.kind in KINDS for nest in kernel.nests)
+    plain = all(isinstance(nest, REPEATABLE) for nest in kernel.nests)
     return plain and not any(b in kernel.reads for k in since for b in k.outs)

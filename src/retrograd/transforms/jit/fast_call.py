@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from retrograd import pytree
-from retrograd.eager.grad_fn import GradFn, JitCall, past_of
+from retrograd.eager.grad_fn import GradFn, JitCall, grad_fn_of
 from retrograd.eager.lazy_tensor import Donated, LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.errors import HistoryWarning
@@ -23,6 +23,7 @@ from retrograd.ir import Graph, Node
 from retrograd.ops.identity import StopGradient
 from retrograd.runtime import fast_call as native
 from retrograd.runtime.backend import Array, Program, bind
+from retrograd.runtime.call_route import CallRecord, CallRoute
 from retrograd.runtime.executable import Executable
 from retrograd.transforms.jit.pytree_codec import (
     NUMBERS,
@@ -131,14 +132,14 @@ class CompiledFunction:
             return native.MISSED
         arrays = call.arrays + self._around()
         nodes = [_operand(x, a) for (x, _), a in zip(given, arrays, strict=True)]
-        past = JitCall(self.graph, nodes, bind(self.graph.inputs, arrays))
-        if past.depth == DEEP:
+        jit_call = JitCall(self.graph, nodes, bind(self.graph.inputs, arrays))
+        if jit_call.depth == DEEP:
             warnings.warn(_deep(name), HistoryWarning, stacklevel=4)
         made = []
         for k, (array, yes) in enumerate(zip(self.program(arrays), asked, strict=True)):
             if yes:
                 node = leaf(array)
-                node.prim.past = GradFn(past, k)  # type: ignore[attr-defined]
+                node.prim.grad_fn = GradFn(jit_call, k)  # type: ignore[attr-defined]
                 made.append(LazyTensor.handle_class(node, True))
             else:
                 made.append(LazyTensor.handle_class.dehydrated(array))
@@ -173,7 +174,7 @@ def _operand(x: Any, array: Array) -> Node:
     knows the rest."""
     if not isinstance(x, LazyTensor):
         return leaf(np.array(array) if isinstance(x, np.ndarray) else array)
-    if x._form is None and past_of(x._own) is not None:
+    if x._trace_node is None and grad_fn_of(x.leaf_or_node) is not None:
         return x.leaf_or_node
     return x.node
 
@@ -221,7 +222,7 @@ class CacheEntry:
         donors = [i for i, _ in site.donors]
         self.traced = traced
         self._shaped, self._joins, self._donors = shaped, joins, site.donors
-        self.record = native.CallRecord(
+        self.record = CallRecord(
             shaped, site.numbers, donors, traced.captured, puts, root, self, joins
         )
 
@@ -250,7 +251,7 @@ class CacheEntry:
 class CallSite:
     """Calls with arguments of one structure and kinds of leaves.
 
-    `serve(args, kwargs, gone)` is a function for whole calls, see `runtime/fast_call.py`: what it
+    `serve(args, kwargs, gone)` is a function for whole calls, see `runtime/call_route.py`: what it
     returns is `MISSED` where it does not know the program, and may be pending, see
     `CacheEntry.finish`.
     """
@@ -277,10 +278,10 @@ class CallSite:
             (i, at) for i, (at, _, gone) in enumerate(given) if gone and i not in self.numbers
         ]
         if not self._tasks and is_plain(call.structure):
-            self._route = native.CallRoute(flatten_program(call.structure, leaves))
+            self._route = CallRoute(flatten_program(call.structure, leaves))
             self.serve = self._route.serve
         else:
-            self._route = native.CallRoute(taking_leaves(leaves))
+            self._route = CallRoute(taking_leaves(leaves))
             self.serve = self._prepare
         self._entries: dict[tuple[Any, ...], CacheEntry] = {}  # by all shapes
         self._met: dict[tuple[Any, ...], None] = {}  # shapes that came once

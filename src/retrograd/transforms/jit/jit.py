@@ -25,7 +25,6 @@ from retrograd.eager.lazy_tensor import (
 from retrograd.eager.leaf import LEAKED, live
 from retrograd.eager.modes import (
     _BACKEND,
-    _TAPE,
     _TRACING,
     current_backend,
     given,
@@ -186,8 +185,8 @@ class Jit:
         if (
             _TRACING.get() is None
             and _BACKEND.get() == "llvm"
-            and _TAPE.get() is None
-            and not (listeners.RECORDERS and _concerns_tapes(args, kwargs))
+            and listeners.BLOCK.get() is None
+            and not (listeners.LISTENERS and _concerns_tapes(args, kwargs))
         ):
             gone = self._gone_here(*user_place()) if self._donate else None
             result = self._served(args, kwargs, gone)
@@ -257,7 +256,7 @@ class Jit:
     ) -> Any:
         """A call that becomes part of what is being recorded."""
         before = derivatives()
-        with given(x._own for x in own if x.is_source):
+        with given(x.leaf_or_node for x in own if x.is_source):
             result = self._f(*args, **kwargs)
         self._differentiates |= derivatives() != before
         return result
