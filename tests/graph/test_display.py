@@ -1,15 +1,12 @@
 """Tapes, scalars and failures on pages of the explorer."""
 
-import math
-
 import pytest
 from typer.testing import CliRunner
 
 import retrograd as rg
-from retrograd.api.nan_report import failure_document
 from retrograd.cli.main import app
-from retrograd.errors import NonFiniteError, OptionError
-from retrograd.viz import dumps, loads
+from retrograd.errors import NonFiniteError
+from retrograd.viz import loads
 
 
 def shown(path):
@@ -62,27 +59,6 @@ def test_a_deep_value_is_shown_without_recursion(tmp_path):
 def test_a_lone_value_is_a_graph_too(tmp_path):
     doc = shown(rg.Value(3.0).show(path=tmp_path / "v.html", open=False))
     assert number(doc, 0) == 3.0
-
-
-def failing():
-    x = rg.tensor([4.0, 0.0], requires_grad=True)
-    with rg.debug():
-        rg.sum(rg.sqrt(x)).backward()
-
-
-def test_the_page_of_a_failure_opens_at_the_node(tmp_path):
-    with pytest.raises(NonFiniteError) as caught:
-        failing()
-    doc = failure_document(caught.value)
-    assert loads(dumps(doc))["focus"] == doc["focus"]
-    at = doc["nodes"][doc["focus"]]
-    assert at["op"] == caught.value.node.op
-    assert at["role"] == "gradient"
-    assert doc["problem"]["title"] == str(caught.value).split("\n")[0]
-    assert doc["problem"]["remedy"].startswith("remedy:")
-    assert not all(math.isfinite(float(x)) for x in doc["values"][str(at["id"])]["data"])
-    with pytest.raises(OptionError, match="no node"):
-        failure_document(NonFiniteError("the loss is nan"))
 
 
 def test_debug_writes_the_page_wherever_the_error_comes_from(tmp_path):

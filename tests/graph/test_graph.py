@@ -120,32 +120,3 @@ def test_damaged_files(content, words, tmp_path):
     (tmp_path / "g").write_bytes(content)
     with pytest.raises(rg.FormatError, match=words):
         rg.load_graph(tmp_path / "g")
-
-
-def test_declared_graphs():
-    b = rg.GraphBuilder("affine")
-    x, w = b.input("x", (rg.Dim("N"), 2)), b.parameter("w", (2,), init=lambda shape: np.ones(shape))
-    b.output(x @ w, name="y")
-    g = b.graph()
-    assert g(rg.ones((3, 2))).tolist() == [2, 2, 2]
-    assert g(rg.ones((3, 2)), w=[0.0, 5.0]).tolist() == [5, 5, 5]
-    assert g.gradient(wrt="w")(rg.ones((3, 2)), d_y=rg.ones(3)).tolist() == [3, 3]
-    with pytest.raises(rg.ShapeError, match="already"):
-        b.input("x", 3)
-    with pytest.raises(rg.ShapeError, match="definite"):
-        b.parameter("n", (rg.Dim("N"),))
-    with pytest.raises(rg.ShapeError, match="values of"):
-        b.parameter("v", 2, init=[1, 2, 3])
-    with pytest.raises(rg.ShapeError, match="no output"):
-        rg.GraphBuilder().graph()
-    other = rg.GraphBuilder()
-    other.output(other.input("z", (2,)) * x)
-    with pytest.raises(rg.ShapeError, match="x = input"):
-        other.graph()
-
-
-def test_the_backward_pass_of_a_builder_is_the_graph_s():
-    b = rg.GraphBuilder()
-    x = b.input("x", 2)
-    with pytest.raises(rg.TraceError, match=r"of a declared graph its gradient\(\)"):
-        x.sum().backward()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd.ops.elementwise as e
-from retrograd.errors import FormatError, ShapeError
+from retrograd.errors import ShapeError
 from retrograd.ir import (
     Dim,
     Node,
@@ -20,7 +20,6 @@ from retrograd.ir import (
     declare,
     float32,
     full,
-    lookup,
     made_by,
     provenance,
     spec,
@@ -90,11 +89,6 @@ def test_bind_replaces_named_sizes_among_attributes():
     n = Dim("N")
     assert Reshape((n, 2 * n)).bind({"N": 3}) == Reshape((3, 6))
     assert Iota((n,), 0, float32).bind({"N": 2}) == Iota((2,), 0, float32)
-
-
-def test_unknown_ops_are_named():
-    with pytest.raises(FormatError, match="no op named 'frobnicate'"):
-        lookup("frobnicate")
 
 
 def test_source_lines_are_found_when_asked():

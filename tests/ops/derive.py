@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,16 @@ def vector_hessian(f: Function, x: Any) -> Any:
     (g,) = _gradient(f(v), [v])
     rows = [_gradient(total(slice_axis(g, 0, i, i + 1)), [v])[0] for i in range(len(x))]
     return np.array(run(Graph([v], rows), [x]))
+
+
+def cotangents(y: Node, wrt: Sequence[Node]) -> list[Any]:
+    """What reverse mode gives for a cotangent of ones: None where nothing arrives."""
+    return pullback([y], [full(1, y.type)], wrt)
+
+
+def tangents(y: Node, x: Node) -> list[Any]:
+    """What forward mode gives for a tangent of ones, alone in a list."""
+    return pushforward([y], [x], [full(1, x.type)])
 
 
 def total(x: Node) -> Node:

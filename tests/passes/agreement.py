@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from retrograd.ir import DType, Graph, Node, TensorType, spec, verify
+import retrograd as rg
+from retrograd.autodiff import gradient
+from retrograd.ir import DType, Graph, Node, Op, TensorType, spec, verify
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.executors.reference import ReferenceProgram
 from tests.random_graphs import SIZES, SPECIAL, Array, random_values, same_values
@@ -57,3 +60,30 @@ def draw(graph: Graph, seed: int = 0) -> list[Array]:
     """Ordinary and special inputs for a graph of named sizes."""
     rng = np.random.default_rng(seed)
     return [random_values(rng, TensorType.bind(x.type, SIZES)) for x in graph.inputs]
+
+
+def loops(graph: Graph, op: str = "scan") -> list[Any]:
+    return [n for n in graph.nodes if n.op == op]
+
+
+def optimized(f: Callable[..., Any], *specs: TensorType) -> Graph:
+    """The optimised graph of a function, which computes what the graph as traced does."""
+    graph = rg.trace(f, *specs)
+    better = graph.optimize()
+    verify(better)
+    rng = np.random.default_rng(0)
+    arrays = [np.asarray(rng.normal(size=t.shape)) for t in specs]
+    with rg.backend("reference"):
+        both = [g(*arrays) for g in (graph, better)]
+    for a, b in zip(*[y if isinstance(y, tuple) else (y,) for y in both], strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), 1e-12)
+    return better
+
+
+def with_gradients(op: Op, types: Sequence[Any]) -> Graph:
+    """The gradients of an op, as a graph."""
+    inputs = [input_node(t) for t in types]
+    y = op(*inputs)
+    forward = Graph(inputs, [y])
+    back = gradient(forward)
+    return Graph(back.inputs, [*back.outputs])

@@ -221,10 +221,3 @@ def test_what_is_repeated_otherwise_is_left_alone():
     y = Expand((100, 4), (0,))(x) * Expand((100, 4), (1,))(w)
     g = Graph([x, w], [y])
     assert simplify(g) is g
-
-
-def test_what_is_made_keeps_name_and_place():
-    x, w = two_inputs(float32, 3)
-    y = (x + -w).renamed("difference")
-    g = simplify(Graph([x, w], [y]))
-    assert (g.outputs[0].op, g.outputs[0].name) == ("sub", "difference")

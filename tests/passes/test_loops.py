@@ -2,76 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.ir import verify
+from tests.passes.agreement import loops, optimized
 
 X = rg.spec((4,), rg.float64)
 MATRIX = rg.spec((4, 4), rg.float64)
-
-
-def loops(graph, op="scan"):
-    return [n for n in graph.nodes if n.op == op]
-
-
-def optimized(f, *specs):
-    """The optimised graph, which computes what the graph as traced does."""
-    graph = rg.trace(f, *specs)
-    better = graph.optimize()
-    verify(better)
-    rng = np.random.default_rng(0)
-    arrays = [np.asarray(rng.normal(size=t.shape)) for t in specs]
-    with rg.backend("reference"):
-        both = [g(*arrays) for g in (graph, better)]
-    for a, b in zip(*[y if isinstance(y, tuple) else (y,) for y in both], strict=True):
-        np.testing.assert_allclose(a.numpy(), b.numpy(), 1e-12)
-    return better
-
-
-def rnn(w, xs):
-    def step(h, x):
-        h = rg.tanh(w @ h + x)
-        return h, (h * h).sum()
-
-    h, ys = rg.scan(step, rg.zeros((4,), dtype=rg.float64), xs)
-    return h.sum() + ys.sum()
-
-
-def test_a_loop_and_its_gradient_go_forward_once():
-    graph = optimized(rg.value_and_grad(rnn), MATRIX, rg.spec((9, 4), rg.float64))
-    forward, back = loops(graph)
-    assert [n.attrs["reverse"] for n in (forward, back)] == [False, True]
-    assert sum(n.op == "tanh" for g in (forward, back) for n in g.attrs["body"].nodes) == 1
-
-
-def test_a_tangent_goes_along_with_its_value():
-    def f(w, xs):
-        y, t = rg.jvp(lambda w: rnn(w, xs), (w,), (w,))
-        return y + t
-
-    assert len(loops(optimized(f, MATRIX, rg.spec((9, 4), rg.float64)))) == 1
-
-
-def test_loops_over_other_steps_stay_apart():
-    def f(x):
-        a = rg.scan(lambda c, t: (rg.sin(c), None), x, length=5)[0]
-        b = rg.scan(lambda c, t: (rg.sin(c), None), x, length=6)[0]
-        c = rg.scan(lambda c, t: (rg.cos(c), None), x, length=5)[0]
-        d = rg.scan(lambda c, t: (rg.sin(c), None), a, length=5)[0]
-        return a + b + c + d
-
-    assert len(loops(optimized(f, X))) == 4
-
-
-def test_equal_loops_become_one():
-    def f(x):
-        a = rg.scan(lambda c, t: (rg.sin(c), c), x, length=5)[0]
-        b = rg.scan(lambda c, t: (rg.sin(c), c * c), x, length=5)[1]
-        return a + b.sum(axis=0)
-
-    assert len(loops(optimized(f, X))) == 1
 
 
 def test_what_nobody_reads_goes():

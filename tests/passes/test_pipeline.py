@@ -80,17 +80,6 @@ def test_the_gradient_of_a_layer_has_no_transposes_and_no_doubles():
     assert len(ops) <= 10
 
 
-def test_a_check_is_told_of_each_walk_that_changed_something():
-    x = input_node(spec(()))
-    seen: list[Graph] = []
-    with checked_by(lambda name, found: seen.append(found)):
-        result = optimize(Graph([x], [e.neg(e.neg(x)) + full(1, x.type) * 2]))
-    assert seen
-    assert seen[-1] is result
-    optimize(Graph([x], [e.neg(e.neg(x))]))
-    assert seen[-1] is result
-
-
 def test_outputs_may_repeat_and_be_inputs():
     x = input_node(spec((2, 2)), "x")
     y = Permute((1, 0))(Permute((1, 0))(x))

@@ -130,31 +130,6 @@ def test_symbolic_sizes_are_refused_when_they_are_known(monkeypatch):
     assert program([np.zeros(50, np.float32)])[0].shape == (50, 50)  # usable after an error
 
 
-def test_what_a_system_says_about_its_memory(tmp_path):
-    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable: 3 kB\nSwapFree: 2 kB\n")
-    assert memory_limit._of_system(tmp_path / "meminfo") == 5 * 1024
-    assert memory_limit._of_group(tmp_path) is None
-    (tmp_path / "memory.max").write_text("max\n")
-    assert memory_limit._of_group(tmp_path) is None
-    (tmp_path / "memory.max").write_text("4096\n")
-    assert memory_limit._of_group(tmp_path) == 4096
-    here = memory_limit.available_memory()
-    assert here is None or here > 1 << 20
-    assert [memory_limit.scaled(n) for n in (12, 12_340, 10**13)] == ["12 B", "12.3 kB", "10 TB"]
-
-
-def test_the_limit_of_addresses():
-    resource = pytest.importorskip("resource")
-    code = (
-        "import resource; from retrograd import memory_limit as limits;"
-        "before = limits._of_process();"
-        f"resource.setrlimit(resource.RLIMIT_AS, (2**36, {resource.RLIM_INFINITY}));"
-        "assert before is None; assert 2**34 < limits._of_process() < 2**36"
-    )
-    here = {**os.environ, "PYTHONPATH": "src"}
-    subprocess.run([sys.executable, "-c", code], check=True, env=here, cwd=ROOT)
-
-
 def test_the_number_of_threads_of_the_latest_call_counts(monkeypatch):
     """Not that of the call for which memory was first made."""
     monkeypatch.setattr(TUNING, "parallel_grain_ns", 0)

@@ -86,14 +86,6 @@ def test_functions_of_other_arguments(words):
         MISCALLED[words]()
 
 
-@pytest.mark.parametrize(
-    ("args", "tangents"), [(X, X), ((X,), X), (1.0, 1.0), ((X,), None)], ids=range(4)
-)
-def test_jvp_of_what_are_no_tuples(args, tangents):
-    with pytest.raises(rg.ArgumentError, match=r"rg.jvp\(f, \(x,\), \(t,\)\)"):
-        rg.jvp(square, args, tangents)
-
-
 def test_vectors_of_hvp():
     with pytest.raises(rg.ArgumentError, match=r"rg.hvp\(f, \(x,\), \(v,\)\)"):
         rg.hvp(square, (X,), X)

@@ -9,7 +9,6 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import substitute
-from retrograd.transforms import remat_budget
 from tests.smooth_graphs import smooth_arrays, smooth_graph
 
 RNG = np.random.default_rng(0)
@@ -120,104 +119,10 @@ def peak(f, *specs):
     return rg.trace(f, *specs).stats().compiled_bytes
 
 
-@pytest.mark.slow
-def test_the_planned_peak_is_a_small_part():
-    """200 layers: at least 8 times less."""
-    width, batch, depth = 64, 4096, 200
-    ws, x = [rg.spec((width, width))] * depth, rg.spec((batch, width))
-    unit = width * batch * 4
-
-    def model(wrap: Any, group: int):
-        def f(ws, x):
-            for i in range(0, len(ws), group):
-                x = wrap(lambda ws, x: _tanh(ws, x))(ws[i : i + group], x)
-            return (x**2).sum()
-
-        return peak(rg.value_and_grad(f), ws, x)
-
-    plain = model(lambda f: f, 10)
-    cut = model(rg.checkpoint, 10)
-    assert cut * 8 < plain
-    assert cut < 50 * unit
-    for most in (100 * unit, 45 * unit):
-        assert model(rg.checkpoint(policy=most), depth) <= most
-
-
-def _tanh(ws, x):
-    for w in ws:
-        x = rg.tanh(x @ w)
-    return x
-
-
-def test_a_budget_that_is_too_small_says_what_is_enough():
-    f = rg.grad(lambda x: rg.checkpoint(lambda x: stack(LAYERS, x), policy=300)(x).sum())
-    with pytest.raises(rg.OptionError, match="least is about") as caught:
-        f(X)
-    least = int(str(caught.value).rsplit(" ", 1)[1].replace(",", ""))
-    g = rg.grad(lambda x: rg.checkpoint(lambda x: stack(LAYERS, x), policy=least)(x).sum())
-    np.testing.assert_allclose(
-        g(X).numpy(), rg.grad(lambda x: stack(LAYERS, x).sum())(X).numpy(), rtol=1e-12
-    )
-
-
 @pytest.mark.parametrize("policy", ["everything", -3, True, 0, "64 MX"])
 def test_policies_there_are_not(policy):
     with pytest.raises(rg.OptionError, match="policy is"):
         rg.checkpoint(lambda x: x, policy=policy)
-
-
-@pytest.mark.slow
-def test_a_budget_is_kept_by_the_gradient_of_a_part():
-    """Whatever is around: what the part adds to the peak is within its budget."""
-    w, x, unit = rg.spec((32, 32)), rg.spec((1024, 32)), 4 * 32 * 1024
-
-    def f(w, x, policy):
-        return (rg.checkpoint(lambda w, x: _tanh([w] * 40, x), policy=policy)(w, x) ** 2).sum()
-
-    plain = peak(rg.value_and_grad(lambda w, x: (_tanh([w] * 40, x) ** 2).sum()), w, x)
-    for units in (60, 40, 25):
-        assert plain > units * unit
-        most = f"{units * unit} B"
-        assert peak(rg.value_and_grad(lambda w, x, p=most: f(w, x, p)), w, x) <= units * unit
-    assert peak(rg.grad(lambda w, x: f(w, x, 100 * unit)), w, x) <= plain  # nothing again
-
-
-def test_a_budget_counts_gradients_of_what_is_differentiated():
-    """With respect to the weights of 64 layers there are 64 gradients more."""
-    ws, x = [rg.spec((64, 64))] * 64, rg.spec((64, 64))
-    most = 60 * 64 * 64 * 4
-    f = rg.checkpoint(lambda ws, x: _tanh(ws, x).sum(), policy=most)
-    assert peak(rg.grad(f, 1), ws, x) <= most
-    with pytest.raises(rg.OptionError, match="least is about"):
-        rg.trace(rg.grad(f), ws, x)
-
-
-@pytest.mark.slow
-def test_budgets_for_named_sizes():
-    f = rg.checkpoint(lambda x: rg.exp(rg.sin(x)), policy=1000)
-    with pytest.raises(rg.OptionError, match=r'sizes=\{"N": ...\}'):
-        rg.trace(f, rg.spec((rg.Dim("N"),)))
-    g = rg.trace(rg.grad(lambda x: rg.checkpoint(rg.sin)(x).sum()), rg.spec((rg.Dim("N"),)))
-    assert g(np.zeros(3, np.float32)).tolist() == [1, 1, 1]
-    w, x = rg.spec((32, 32), rg.float64), rg.spec((rg.Dim("N"), 32), rg.float64)
-    unit = 8 * 32 * 1024
-    cut = rg.checkpoint(lambda w, x: _tanh([w] * 40, x), policy=30 * unit, sizes={"N": 1024})
-    graph = rg.trace(rg.grad(lambda w, x: (cut(w, x) ** 2).sum()), w, x)
-    for n in (1024, 500):
-        assert (graph.stats({"N": n}).compiled_bytes or 0) <= 30 * unit
-    given = RNG.normal(size=(32, 32)) / 4, RNG.normal(size=(7, 32))
-    plain = rg.grad(lambda w, x: (_tanh([w] * 40, x) ** 2).sum())
-    np.testing.assert_allclose(graph(*given), plain(*given), rtol=1e-9, atol=1e-12)
-
-
-def test_cuts_are_looked_for_once():
-    unit = X.nbytes
-    f = rg.checkpoint(lambda x: stack(LAYERS, x).sum(), policy=40 * unit)
-    rg.grad(f)(X).numpy()
-    before = len(remat_budget._FOUND)
-    for _ in range(3):
-        rg.grad(f)(X + 1).numpy()
-    assert len(remat_budget._FOUND) == before
 
 
 @pytest.mark.parametrize("seed", range(25))

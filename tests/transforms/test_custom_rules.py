@@ -185,47 +185,6 @@ def test_complex_numbers_have_the_convention_of_users():
     assert one == pytest.approx(two)
 
 
-def broken(bwd: Any) -> Any:
-    """The gradient of a function named `model`, by a rule that is wrong."""
-
-    def model(p, y):
-        return p["w"] * y
-
-    f = rg.custom_vjp(model)
-    f.defvjp(lambda p, y: (f(p, y), None), bwd)
-    return rg.grad(lambda w, y: f({"w": w}, y).sum(), (0, 1))(X, Y)
-
-
-@pytest.mark.parametrize(
-    ("bwd", "words"),
-    [
-        (lambda r, g: (g,), r"bwd of model returns a tuple of 2.*not 1"),
-        (lambda r, g: g, "tuple of 2"),
-        (lambda r, g: (g, g), "rule of model gave a cotangent of the structure"),
-        (lambda r, g: ({"w": g[:1]}, g), r"rule of model.*f64\[1\] for argument \[0\]\['w'\]"),
-        (lambda r, g: ({"w": g}, rg.astype(g, rg.float32)), r"f32\[2\] for argument \[1\]"),
-        (lambda r, g: ({"w": "no"}, g), r"'no'.*argument \[0\]"),
-    ],
-)
-def test_cotangents_that_do_not_fit(bwd, words):
-    with pytest.raises(rg.GradientError, match=words):
-        broken(bwd)
-
-
-@pytest.mark.parametrize(
-    ("rule", "words"),
-    [
-        (lambda p, t: p[0], r"returns \(out, tangent_out\)"),
-        (lambda p, t: (p[0], (t[0], t[0])), "tangent of the structure"),
-        (lambda p, t: (p[0], t[0].sum()), r"tangent of type f64\[\] for the output"),
-    ],
-)
-def test_tangents_that_do_not_fit(rule, words):
-    f = rg.custom_jvp(lambda x: x * 2, rule)
-    with pytest.raises(rg.GradientError, match=words):
-        rg.jvp(f, (X,), (Y,))
-
-
 def test_other_things_that_are_wrong():
     with pytest.raises(rg.GradientError, match=r"returns \(out, residuals\)"):
         rg.grad(rg.custom_vjp(rg.sum, lambda x: x.sum(), lambda r, g: (g,)))(X)

@@ -80,6 +80,15 @@ def chain(length: int, scoped: int = 0) -> Graph:
     return Graph([x], [y], "chain")
 
 
+def skipping(between: int) -> Graph:
+    """x -> neg -> neg -> ..., and what is behind so many of these reads x, too."""
+    x: Node = input_node(spec((3,)), "x")
+    y, neg = x, lookup("neg")()
+    for _ in range(between):
+        y = neg(y)
+    return Graph([x], [y + x])
+
+
 def chain_with_gradient(length: int) -> Graph:
     """A chain whose gradient graph needs every node of it."""
 

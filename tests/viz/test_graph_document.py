@@ -8,7 +8,6 @@ import retrograd as rg
 from retrograd.errors import ShapeError
 from retrograd.ir import spec
 from retrograd.viz import document
-from retrograd.viz.scopes import prefixes, scopes
 from tests.viz import graphs
 
 
@@ -119,18 +118,6 @@ def test_attributes_are_short():
     assert doc["nodes"][-1]["attrs"] == "axes=(1,)"
     doc = document(rg.trace(lambda x: x + rg.arange(1000.0), spec((1000,))))
     assert max(len(r["attrs"]) for r in doc["nodes"]) <= 60
-
-
-def test_scopes_are_a_tree():
-    assert prefixes("a.b[2].c") == ["a", "a.b", "a.b[2]", "a.b[2].c"]
-    tree = scopes(["", "m.a", "m", "m.a", "m.l[0]"])
-    assert [(s["path"], s["name"], s["parent"], s["nodes"]) for s in tree] == [
-        ("m", "m", None, [2]),
-        ("m.a", "a", 0, [1, 3]),
-        ("m.l", "l", 0, []),
-        ("m.l[0]", "[0]", 2, [4]),
-    ]
-    assert len(prefixes("." * 10_000)) <= 32
 
 
 def test_wrong_number_of_names():

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.autodiff import gradient
 from retrograd.codegen.emit import gemm_call
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Op, as_dtype, float32, spec
 from retrograd.ops.conv import Conv
 from retrograd.ops.leaf import input_node
-from retrograd.ops.pool import MaxPool
-from retrograd.ops.windows import Fold, Windows
 from retrograd.passes import optimize
 from retrograd.schedule.planning.plan import KernelPlan
+from tests.passes.agreement import with_gradients
 from tests.runtime.agreement import GuardedProgram, assert_same, sample
 
 N, H = Dim("N"), Dim("H")
@@ -74,14 +71,6 @@ CASES: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
 }
 
 
-def with_gradients(op: Op, types: Sequence[Any]) -> Graph:
-    inputs = [input_node(t) for t in types]
-    y = op(*inputs)
-    forward = Graph(inputs, [y])
-    back = gradient(forward)
-    return Graph(back.inputs, [*back.outputs])
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.sample(10)
@@ -101,33 +90,6 @@ def test_one_program_for_all_sizes(sizes: tuple[int, int]) -> None:
     known = {"N": sizes[0], "H": sizes[1]}
     arrays = [sample(x.type.bind(known).shape, x.dtype, k) for k, x in enumerate(graph.inputs)]
     assert_same(graph, arrays, 512, GuardedProgram(optimize(graph)))
-
-
-POOLS: dict[str, Op] = {
-    "tiles": MaxPool((2, 2), (2, 2), (1, 1), (0, 0), (0, 0)),
-    "tiles with a rest": MaxPool((3, 2), (3, 2), (1, 1), (0, 0), (0, 0)),
-    "overlapping": MaxPool((3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
-    "apart": MaxPool((2, 2), (3, 4), (1, 1), (0, 0), (0, 0)),
-    "dilated": MaxPool((2, 2), (1, 3), (2, 2), (1, 0), (0, 1)),
-    "large": MaxPool((7, 6), (1, 1), (1, 1), (1, 0), (0, 2)),
-}
-
-
-@pytest.mark.parametrize("special", [False, True])
-@pytest.mark.parametrize("name", POOLS)
-def test_pooling_and_its_gradient(name: str, special: bool) -> None:
-    graph = with_gradients(POOLS[name], [spec((2, 3, 11, 17))])
-    x, g = (sample(x.shape, x.dtype, k) for k, x in enumerate(graph.inputs))
-    x = sample(x.shape, as_dtype("float32"), 3, special)
-    assert_same(graph, [x, g], program=GuardedProgram(optimize(graph)))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int16"])
-def test_windows_and_sums_of_windows(dtype: str) -> None:
-    x = input_node(spec((3, 14, 9), dtype))
-    y = Windows((3, 2), (2, 1), (1, 2))(x)
-    graph = Graph([x], [y, Fold((14, 9), (2, 1), (1, 2))(y), Fold((18, 8), (3, 1), (1, 1))(y)])
-    assert_same(graph, [sample(x.shape, x.dtype)])
 
 
 def test_windows_are_not_laid_out() -> None:

@@ -32,20 +32,17 @@ from retrograd.ops.linalg import (
     Svdvals,
     TriangularSolve,
 )
-from retrograd.ops.linalg.matrix import Given, MatrixOp
 from retrograd.ops.scan import CumSum
 from retrograd.passes.lowering import legalize
 from retrograd.passes.lowering.complex import real_graph
-from retrograd.passes.lowering.libcall import PYTHON, LibCall, by_reference
+from retrograd.passes.lowering.libcall import by_reference
 from retrograd.passes.lowering.rules import RULES
-from retrograd.passes.pipeline import lowered
 from retrograd.passes.rewrite import RuleSet
 from retrograd.runtime.disk_cache import VARIABLE
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.runtime.paired_program import on_real, real_arrays
 from tests.runtime.agreement import GuardedProgram, assert_same
-from tests.samples import RECORDS
 
 
 def positive(*shape: int) -> np.ndarray:
@@ -226,21 +223,6 @@ def test_pivots_of_equal_and_vanishing_columns() -> None:
             assert sorted(order) == list(range(n))
             if n < 17:
                 np.testing.assert_allclose(y, r, atol=1e-12)
-
-
-def test_no_operation_on_matrices_is_left_to_python() -> None:
-    """Whatever takes matrices, of real or complex numbers, is a routine."""
-    for name, record in RECORDS.items():
-        for sample in record.samples():
-            if not isinstance(sample.op, MatrixOp):
-                break
-            nodes = sample.nodes()
-            graph = lowered(real_graph(Graph(nodes, [sample.op(*nodes)])))
-            calls = [n.prim.routine for n in graph.nodes if isinstance(n.prim, LibCall)]
-            # What only passes on a value that is computed elsewhere is left out.
-            given = isinstance(sample.op, Given) or name in ("det", "logabsdet", "pinv")
-            assert calls or given, name
-            assert not any(routine.startswith(PYTHON) for routine in calls), name
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

@@ -145,35 +145,6 @@ def test_a_leaked_tensor_says_where_it_comes_from():
 
 
 # -- symbolic sizes --------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("shapes", "words"),
-    [
-        ({"x": "N M"}, "2 axes"),
-        ({"x": "N ?"}, "no size"),
-        ({"x": "N -3"}, "no size"),
-        ({"x": 5}, "N 784"),
-        ({"x": "4"}, "declared to have the size 4, but has 3"),
-    ],
-)
-def test_declarations_that_do_not_fit(shapes, words):
-    with pytest.raises(rg.ShapeError, match=words):
-        rg.jit(lambda x: x * 2, shapes=shapes)(rg.ones(3))
-    with pytest.raises(TypeError, match="dict"):
-        rg.jit(lambda x: x, shapes="N")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("shapes", ["N, 3", ("N", 3), (rg.Dim("N"), "_"), ["N", None]])
-def test_ways_to_declare(shapes):
-    f = rg.jit(lambda x: x * 2, shapes={"x": shapes})
-    assert [f(rg.ones((n, 3))).shape for n in (0, 1, 4)] == [(0, 3), (1, 3), (4, 3)]
-    assert f.cache_stats()["compilations"] == 1
-
-
-def test_every_argument_of_a_list_is_declared():
-    f = rg.jit(lambda *xs: rg.concat(xs), shapes={"xs": "N"})
-    assert f(rg.ones(2), rg.ones(2)).shape == (4,)
-    assert f(rg.ones(3), rg.ones(3)).shape == (6,)
-    assert f.cache_stats()["compilations"] == 1
 
 
 SIZES = {

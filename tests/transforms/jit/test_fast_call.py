@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import collections
-import dataclasses
 import threading
 from typing import Any
 
@@ -16,42 +14,6 @@ from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.runtime import fast_call
 from retrograd.runtime.fast_call import MISSED
 
-Pair = collections.namedtuple("Pair", "a b")
-
-
-@dataclasses.dataclass
-class Box:
-    w: Any
-    b: Any
-
-
-class Checked(Pair):
-    """Made by code of its own."""
-
-    __slots__ = ()
-
-    def __new__(cls, a, b):
-        made = super().__new__(cls, a, b)
-        MADE.append(made)
-        return made
-
-
-MADE: list[Any] = []
-
-STRUCTURES: list[Any] = [
-    1.0, (), [], {}, None, (1.0,), [1.0, 2.0], {"b": 1.0, "a": 2.0}, (1.0, [2.0, {"k": (3.0,)}]),
-    {"x": None, "y": ()}, Pair(1.0, [2.0]), Box(1.0, {"z": 2.0}), [Box(1.0, 2.0), Pair(3.0, None)],
-    Checked(1.0, (2.0, None)),
-    {3: 1.0, 1: 2.0}, {("a", 1): 1.0}, collections.OrderedDict(b=1.0, a=2.0),
-    collections.defaultdict(float, b=1.0), collections.deque([1.0, 2.0]),
-]  # fmt: skip
-
-
-def exchanged(value):
-    """The value with arrays in the place of numbers."""
-    return pytree.map(lambda x: np.float64(x) * np.ones(1), value)
-
-
 in_c = pytest.mark.skipif(
     not fast_call.serves(LazyTensor.handle_class), reason="no C compiler was found at installation"
 )
@@ -62,47 +24,6 @@ def test_the_first_call_is_remembered():
     f = rg.jit(lambda x: x * 2)
     assert f(np.ones(2)).tolist() == [2, 2]
     assert len(f._sites) == 1
-
-
-@in_c
-@pytest.mark.parametrize("value", STRUCTURES, ids=repr)
-def test_a_site_finds_the_leaves_of_its_structure_and_of_no_other(value):
-    """What comes out is what went in, in the order of the argument and in the traced one."""
-    f = rg.jit(lambda v: (pytree.flatten(pytree.map(lambda x: x * 1, v))[0], rg.ones(1)))
-    given = exchanged(value)
-    leaves = [x.tolist() for x in pytree.flatten(given)[0]]
-    f(given)
-    f(given)
-    (site,) = f._sites
-    same = pytree.flatten(given)[1]
-    for other in map(exchanged, STRUCTURES):
-        if pytree.flatten(other)[1] != same:
-            assert site.serve((other,), {}, None) is MISSED
-    for args, kwargs in [
-        ((), {}),
-        ((given, 1.0), {}),
-        ((given,), {"more": 1.0}),
-        ((), {"v": given}),
-    ]:
-        assert site.serve(args, kwargs, None) is MISSED
-    for _ in range(3):
-        found = site.serve((given,), {}, None)
-        assert found is not MISSED
-        assert [x.tolist() for x in f(given)[0]] == leaves
-
-
-@pytest.mark.parametrize("value", STRUCTURES, ids=repr)
-def test_a_site_makes_the_structure(value):
-    f = rg.jit(lambda v, x: pytree.map(lambda y: y + x, v))
-    given = exchanged(value)
-    for x in (0.0, 1.0, 2.0):
-        made = f(given, x)
-        assert pytree.flatten(made)[1] == pytree.flatten(given)[1]
-        assert [t.item() for t in pytree.flatten(made)[0]] == [
-            y + x for y in pytree.flatten(value)[0]
-        ]
-        if isinstance(value, dict):
-            assert list(made) == list(value)
 
 
 @in_c
@@ -118,54 +39,6 @@ def test_scalars_of_numpy():
                 got = f(x, a)
                 assert (got.dtype, got.tolist()) == (want.dtype, want.tolist())
         assert f._sites[0].serve((x, a), {}, None).tolist() == want.tolist()
-
-
-def test_a_class_that_makes_its_own_instances_does():
-    f = rg.jit(lambda p: Checked(p.a + 1, p.b))
-    p = Checked(rg.tensor([1.0]), rg.tensor([2.0]))
-    for _ in range(4):
-        MADE.clear()
-        made = f(p)
-        assert any(made is m for m in MADE)
-        assert type(made) is Checked
-
-
-@in_c
-def test_dicts_in_another_order_or_with_equal_keys():
-    class Key(str):
-        """Equal to a string, but compared by code of the user's."""
-
-        __slots__ = ()
-        compared = 0
-
-        def __eq__(self, other):
-            Key.compared += 1
-            return str(self) == str(other)
-
-        __hash__ = str.__hash__
-
-    f = rg.jit(lambda d: d["first one"] - d["second"])
-    a, b = rg.tensor([3.0]), rg.tensor([1.0])
-    for _ in range(2):
-        assert f({"first one": a, "second": b}).tolist() == [2]
-    (site,) = f._sites
-    orders = [{"second": b, "first one": a}, {"first" + " one"[:]: a, "sec" + "ond": b}]
-    orders.append(dict(zip(["first one".upper().lower(), "second"], [a, b], strict=True)))
-    for d in orders:
-        assert site.serve((d,), {}, None).tolist() == [2]
-    for wrong in (
-        {"second": b, "first": a},
-        {"first one": a},
-        {"first one": a, "second": b, "x": a},
-    ):
-        assert site.serve((wrong,), {}, None) is MISSED
-    keyed: list[Any] = [{Key("first one"): a, Key("second"): b}]
-    keyed.append({"second": b, Key("first one"): a})
-    for d in keyed:
-        Key.compared = 0
-        assert site.serve((d,), {}, None) is MISSED
-        assert not Key.compared
-        assert f(d).tolist() == [2]
 
 
 @in_c

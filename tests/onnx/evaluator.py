@@ -1,0 +1,32 @@
+"""ONNX models run by ONNX's own evaluator, and what they are made of."""
+
+import warnings
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+import retrograd as rg
+from retrograd.onnx import to_bytes
+
+
+def run(graph, arrays, weights=None):
+    model = onnx.load_from_string(to_bytes(graph, weights or {}))
+    names = [x.name for x in model.graph.input]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # of the evaluator's own arithmetic
+        return ReferenceEvaluator(model).run(None, dict(zip(names, arrays, strict=False)))
+
+
+def agrees(f, *arrays, sizes=None):
+    """The kinds of operators of the model of a function, which gives what the function does."""
+    shapes = sizes or [a.shape for a in arrays]
+    specs = [rg.spec(s, a.dtype.name) for s, a in zip(shapes, arrays, strict=True)]
+    graph = rg.trace(f, *specs)
+    found = run(graph, arrays)
+    with rg.backend("reference"):
+        expected = graph(*arrays)
+    for a, b in zip(found, expected if isinstance(expected, tuple) else (expected,), strict=True):
+        np.testing.assert_allclose(a, b.numpy(), rtol=1e-5, atol=1e-6)
+        assert np.asarray(a).dtype == b.numpy().dtype
+    return [n.op_type for n in onnx.load_from_string(to_bytes(graph, {})).graph.node]

@@ -1,0 +1,66 @@
+"""Even functions of magnitudes have their derivatives at zero; other functions keep the kink."""
+
+import pytest
+
+from retrograd.ir import TensorType, float64, full
+from retrograd.ops import even
+from retrograd.ops.elementwise import abs, cosh, eq, hypot, mul, pow, select, sqrt
+from retrograd.ops.leaf import input_node
+from retrograd.ops.shape import expand, permute
+from tests.ops.derive import const, derive
+
+
+def norm(x):
+    """A root whose slope at 0 counts as 0."""
+    s = x * x
+    at, zero = eq(s, const(0.0, s)), const(0.0, s)
+    return select(at, zero, sqrt(select(at, const(1.0, s), s)))
+
+
+def twice(y):
+    return y * y
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda x: abs(x) * abs(x), (0, 0, 2)),
+        (lambda x: pow(abs(x), const(2.0, x)), (0, 0, 2)),
+        (lambda x: pow(norm(x), const(2.0, x)), (0, 0, 2)),
+        (lambda x: twice(norm(x)), (0, 0, 2)),
+        (lambda x: twice(3 * abs(x)), (0, 0, 18)),
+        (lambda x: cosh(abs(x)), (1, 0, 1)),
+        (lambda x: hypot(x, x) * hypot(x, x), (0, 0, 4)),
+    ],
+)
+def test_second_derivatives_at_zero(f, expected):
+    assert derive(f, 0.0) == expected
+
+
+def test_odd_powers_and_other_factors_are_left_alone():
+    x, y = (input_node(TensorType(float64, (2, 3))) for _ in range(2))
+    a = abs(x)
+    assert even.power(pow, a, full(3.0, x.type)) is None
+    assert even.power(pow, a, full(-2.0, x.type)) is None
+    assert even.power(pow, a, y) is None
+    assert even.product(a, abs(y)) is None
+    assert even.product(x, x) is None
+    assert even.of_abs(cosh, x) is None
+    assert derive(lambda x: mul(abs(x), x), -2.0)[1] == 4
+
+
+def test_a_magnitude_that_is_moved_is_known():
+    x = input_node(TensorType(float64, (2, 3)))
+    for moved in (permute(abs(x), (1, 0)), expand(abs(x), (2, 3, 4), (2,))):
+        found = even.square(moved)
+        assert found.ends == (x,)
+        assert found.node.shape == moved.shape
+        assert "abs" not in {n.op for n in (found.node, *found.node.inputs)}
+
+
+def test_chains_of_magnitudes_are_followed_so_far_only():
+    x = input_node(TensorType(float64, ()))
+    y = abs(x)
+    for _ in range(even.DEEP + 1):
+        y = y * 2.0
+    assert even.square(y) is None

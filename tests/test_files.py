@@ -1,0 +1,98 @@
+"""Whole files: written or not at all, and errors that name the file and the remedy."""
+
+import errno
+import os
+
+import pytest
+
+from retrograd import files
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path):
+    target = tmp_path / "a"
+    for content, durable in ((b"first", True), (b"", False), (b"third", True)):
+        files.write_atomically(target, content, durable=durable)
+        assert files.read_bytes(target) == content
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
+    target = tmp_path / "a"
+    target.write_bytes(b"before")
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"cannot write the table: no space is left.*free some") as e:
+        files.write_atomically(target, b"after", "table")
+    assert e.value.errno == errno.ENOSPC
+    assert e.value.filename == str(target)
+    assert target.read_bytes() == b"before"
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_the_beginning_is_as_long_as_its_first_bytes_say(tmp_path):
+    target = tmp_path / "a"
+    target.write_bytes((12).to_bytes(8, "little") + b"abcdefgh")
+
+    def end(first):
+        return int.from_bytes(first, "little")
+
+    assert files.read_bytes(target, end=end)[8:] == b"abcd"
+    target.write_bytes((1 << 60).to_bytes(8, "little") + b"ab")  # no such length is allocated
+    assert files.read_bytes(target, end=end)[8:] == b"ab"
+    target.write_bytes(b"abc")
+    assert files.read_bytes(target, end=len) == b"abc"
+
+
+def test_what_cannot_be_read_is_named_with_a_remedy(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"cannot read the model: .*check the name"):
+        files.read_bytes(tmp_path / "none", "model")
+    with pytest.raises(IsADirectoryError, match="give the name of a file in it"):
+        files.read_bytes(tmp_path)
+    with pytest.raises(OSError, match="holds a NUL"):
+        files.read_bytes("a\0b")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="this is a pipe; give the name of a file on disk"):
+        files.read_bytes(tmp_path / "pipe")
+
+
+def test_what_cannot_be_written_is_named_with_a_remedy(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist; create it first"):
+        files.write_atomically(tmp_path / "none" / "a", b"")
+    with pytest.raises(IsADirectoryError, match="give the name of a file in it"):
+        files.write_atomically(tmp_path, b"")
+    (tmp_path / "a").touch()
+    with pytest.raises(FileExistsError, match="a file of this name is in the way"):
+        files.make_directory(tmp_path / "a")
+    assert files.make_directory(tmp_path / "b" / "c") == files.make_directory(tmp_path / "b" / "c")
+    assert (tmp_path / "b" / "c").is_dir()
+
+
+def test_a_directory_that_may_not_be_written_to(tmp_path, monkeypatch):
+    files.check_writable(tmp_path)
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    with pytest.raises(PermissionError, match="change the permissions, or write elsewhere"):
+        files.check_writable(tmp_path)
+
+
+@pytest.mark.skipif(files.fcntl is None, reason="this system has no such locks")
+def test_a_lock_keeps_others_out_and_names_who_has_it(tmp_path):
+    with files.locked(tmp_path):
+        with pytest.raises(BlockingIOError, match=f"process {os.getpid()} is writing"):
+            files.locked(tmp_path).__enter__()
+        assert (tmp_path / ".lock").exists()
+    assert not list(tmp_path.iterdir())
+    with files.locked(tmp_path):
+        pass
+
+
+def test_a_hash_is_that_of_the_whole():
+    found = files.sha256(b"ab")
+    found.update(b"c")  # FIPS 180-2, B.1
+    assert found.hexdigest().startswith("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61")

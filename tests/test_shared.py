@@ -1,0 +1,105 @@
+"""What threads share. Forks and interrupts at any moment are in `tests/stress/`."""
+
+import threading
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from retrograd import shared
+
+
+def test_attributes_change_together_or_not_at_all():
+    class Slotted:
+        __slots__ = ("a",)
+
+    class Freed:
+        def __del__(self):
+            seen.append((x.a, y.b))  # runs when both are set
+
+    seen: list[tuple[object, object]] = []
+    x: Any = Slotted()
+    y: Any = type("Plain", (), {})()
+    shared.assign([(x, "a", Freed()), (y, "b", 1)])
+    shared.assign([(x, "a", 2), (y, "b", 3)])
+    assert seen == [(2, 3)]
+    with pytest.raises(ValueError, match="not enough values"):
+        shared.assign([(x, "a", 4), (y, "b")])  # type: ignore[list-item]
+    assert (x.a, y.b) == (2, 3)
+    shared.assign([])
+
+
+@pytest.mark.parametrize(("size", "left"), [(16, 16), (17, 14), (40, 14)])
+def test_the_oldest_entries_are_forgotten_some_at_a_time(size, left):
+    table = dict.fromkeys(range(size))
+    shared.trim(table, 16)
+    assert list(table) == list(range(size - left, size))
+
+
+def test_keys_are_equal_by_value_and_hashed_once():
+    class Value:
+        hashed = 0
+
+        def __init__(self, number):
+            self.number = number
+
+        def __hash__(self):
+            Value.hashed += 1
+            return hash(self.number)
+
+        def __eq__(self, other):
+            return self.number == other.number
+
+    key = shared.Key(Value(1))
+    table = {key: "one"}
+    assert table[key] == table[shared.Key(Value(1))] == "one"
+    assert shared.Key(Value(2)) not in table
+    assert key != Value(1)
+    assert Value.hashed == 3
+
+
+def test_what_is_completed_is_done_again_and_the_interrupt_goes_on():
+    done = []
+
+    def f():
+        done.append(1)
+        if len(done) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        shared.completed(f)
+    assert len(done) == 2
+    shared.completed(f)
+    assert len(done) == 3
+
+
+def test_context_variables_of_what_is_contained_end_with_it():
+    variable: ContextVar[int] = ContextVar("variable", default=0)
+
+    @shared.contained
+    def f(x, raises=False):
+        """Named."""
+        variable.set(x)
+        if raises:
+            raise KeyError
+        return variable.get()
+
+    assert f(3) == 3
+    with pytest.raises(KeyError):
+        f(3, raises=True)
+    assert variable.get() == 0
+    assert (f.__name__, f.__doc__) == ("f", "Named.")
+
+
+def test_only_what_other_threads_hold_is_freed():
+    """As in a child of fork, where those threads are not."""
+    mine, theirs = shared.own_lock(), shared.own_lock()
+    thread = threading.Thread(target=theirs.acquire)
+    thread.start()
+    thread.join()
+    assert not theirs.acquire(blocking=False)
+    with mine:
+        for one in (mine, theirs):
+            shared.free(one)
+        assert mine._is_owned()
+        assert theirs.acquire(blocking=False)
