@@ -28,7 +28,7 @@ def test_comparisons_know_the_sign_of_their_dtype() -> None:
     x, y = np.array([200, 1, 7, 7], "u1"), np.array([100, 255, 7, 8], "u1")
 
     def least(at: OpBuilder, a: list[str]) -> str:
-        return at.choose(at.compare("olt", "lt", *a), *a)
+        return at.select(at.compare("olt", "lt", *a), *a)
 
     (unsigned,) = Functions(uint8, [uint8, uint8], [(least, uint8)], 4)(x, y)
     np.testing.assert_array_equal(unsigned, np.minimum(x, y))

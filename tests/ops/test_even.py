@@ -1,7 +1,9 @@
 """Even functions of magnitudes have their derivatives at zero; other functions keep the kink."""
 
+import numpy as np
 import pytest
 
+import retrograd as rg
 from retrograd.ir import TensorType, float64, full
 from retrograd.ops import even
 from retrograd.ops.elementwise import abs, cosh, eq, hypot, mul, pow, select, sqrt
@@ -64,3 +66,13 @@ def test_chains_of_magnitudes_are_followed_so_far_only():
     for _ in range(even.DEEP + 1):
         y = y * 2.0
     assert even.square(y) is None
+
+
+def test_equal_factors_may_be_written_twice():
+    norm = rg.linalg.norm
+    hessian = rg.hessian(lambda x: norm(x) * norm(x))(rg.tensor([0.0, 0.0], dtype="float64"))
+    np.testing.assert_array_equal(hessian.numpy(), 2 * np.eye(2))
+    assert rg.grad(rg.grad(lambda x: (3 * rg.abs(x)) * (3 * rg.abs(x))))(0.0).item() == 18
+    x, y = (input_node(TensorType(float64, ())) for _ in range(2))
+    assert even.product(abs(x) * 3.0, abs(x) * 4.0) is None
+    assert even.product(abs(x) * 3.0, abs(y) * 3.0) is None

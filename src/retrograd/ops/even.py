@@ -17,6 +17,7 @@ from retrograd.ops.leaf import Constant
 from retrograd.ops.shape import Expand, Permute, Reshape
 
 DEEP = 8  # no magnitude that anyone writes has more operations
+PAIRS = 40  # of nodes that are compared
 
 
 class Smooth(NamedTuple):
@@ -116,8 +117,15 @@ def _is_zero(x: Node) -> bool:
     return isinstance(x.prim, Constant) and not x.prim.value.ndim and not x.prim.value
 
 
-def _same(a: Node, b: Node, deep: int = 3) -> bool:
-    """Whether two nodes are one, or the same operations on the same nodes."""
-    if a is b or not deep or a.prim != b.prim or not a.inputs:
-        return a is b
-    return all(_same(x, y, deep - 1) for x, y in zip(a.inputs, b.inputs, strict=True))
+def _same(a: Node, b: Node) -> bool:
+    """Whether two nodes are one, or a few same operations on the same nodes and numbers."""
+    todo, seen = [(a, b)], set[tuple[Node, Node]]()
+    while todo and len(seen) < PAIRS:
+        x, y = pair = todo.pop()
+        if x is y or pair in seen:
+            continue
+        seen.add(pair)
+        if x.prim != y.prim or not (x.inputs or isinstance(x.prim, Constant)):
+            return False
+        todo += zip(x.inputs, y.inputs, strict=True)
+    return not todo

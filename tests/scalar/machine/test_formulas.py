@@ -4,11 +4,12 @@ import math
 
 import pytest
 
+from retrograd.ops import elementwise as el
 from retrograd.scalar.machine.formulas import OpcodeFormula, backward, forward, slot
 from retrograd.scalar.machine.opcodes import BY_NAME, OPCODES
 
 FUNCTIONS = {
-    "constant": None, "mul": lambda a, b: a * b, "add": lambda a, b: a + b, "neg": lambda a: -a,
+    "mul": lambda a, b: a * b, "add": lambda a, b: a + b, "neg": lambda a: -a,
     "sub": lambda a, b: a - b, "div": lambda a, b: a / b, "zmul": lambda a, b: a * b,
     "zdiv": lambda a, b: a / b, "sin": math.sin, "cos": math.cos,
     "sech2": lambda x: 1 / math.cosh(x) ** 2,
@@ -20,8 +21,8 @@ def run(formula: OpcodeFormula, g: float, y: float, a: float, b: float) -> list[
     for i, step in enumerate(formula.steps):
         known[i] = (
             step.value
-            if step.op == "constant"
-            else FUNCTIONS[step.op](*[known[k] for k in step.args])  # type: ignore[misc]
+            if step.prim is None
+            else FUNCTIONS[step.prim.name](*[known[k] for k in step.args])
         )
     return [None if r is None else known[r] for r in formula.results]
 
@@ -29,7 +30,7 @@ def run(formula: OpcodeFormula, g: float, y: float, a: float, b: float) -> list[
 def test_what_is_given_has_numbers_below_0() -> None:
     assert [slot(name) for name in ("g", "y", "a", "b")] == [-4, -3, -2, -1]
     (step,) = forward(BY_NAME["sub"]).steps
-    assert (step.op, step.args) == ("sub", (slot("a"), slot("b")))
+    assert (step.prim, step.args) == (el.sub, (slot("a"), slot("b")))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_every_node_is_in_one_kernel() -> None:
     assert set(plan.graph.body) <= {*nodes, *(b.node for b in plan.constants)}
     for report, kernel in zip(found, plan.kernels, strict=True):
         assert report.nodes[: len(kernel.nodes)] == kernel.nodes
-        assert kernel in plan.tile_groups[report.band].kernels
+        assert kernel in plan.tile_groups[report.tile_group].kernels
 
 
 def test_numbers_that_are_not_known() -> None:
