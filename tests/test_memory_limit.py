@@ -61,6 +61,7 @@ def test_what_a_system_says_about_its_memory(tmp_path):
     assert [memory_limit.scaled(n) for n in (12, 12_340, 10**13)] == ["12 B", "12.3 kB", "10 TB"]
 
 
+@pytest.mark.slow
 def test_the_limit_of_addresses():
     resource = pytest.importorskip("resource")
     code = (

@@ -45,6 +45,7 @@ def collected(folder: Path, *options: str) -> list[str]:
     return [line.split("::")[1] for line in done.stdout.splitlines() if "::" in line]
 
 
+@pytest.mark.slow
 def test_a_sample_is_of_every_sweep_and_the_same_every_time(tmp_path: Path) -> None:
     whole, some = collected(tmp_path), collected(tmp_path, "--sample")
     assert len(whole) == 9 + 10 + 9 + 1

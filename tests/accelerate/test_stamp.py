@@ -36,6 +36,7 @@ def test_a_line_of_the_sources_changes_the_stamp(tmp_path):
     assert stamp.stamp_of_sources(tmp_path) != before
 
 
+@pytest.mark.slow
 def test_modules_of_an_older_revision_are_left_alone():
     """They have other classes: here none at all."""
     code = f"""

@@ -43,6 +43,7 @@ def test_gradient_against_finite_differences(seed: int) -> None:
     compare("the tangent", forward, dot(found, ts), 1e-11)
 
 
+@pytest.mark.slow
 @few
 @given(seeds)
 def test_second_order_in_three_ways(seed: int) -> None:

@@ -232,6 +232,7 @@ def test_a_rule_of_the_wrong_type_is_reported() -> None:
         gradient(Graph([v], [y]))
 
 
+@pytest.mark.slow
 def test_a_long_chain_needs_no_recursion() -> None:
     (x,) = inputs("x")
     y = x

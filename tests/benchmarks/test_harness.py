@@ -116,6 +116,7 @@ def test_peers_are_measured_in_turns_and_their_losses_compared(fake: Workload) -
     assert not result.failed()
 
 
+@pytest.mark.slow
 def test_peers_that_cannot_are_told_apart_from_those_that_fail(fake: Workload) -> None:
     peers = ["python", "python-refusing", "python-missing", "python-raising", "python-dying"]
     result = run.run(fake, peers, OPTIONS, lambda _: None)
@@ -148,6 +149,7 @@ def test_between_requests_a_worker_does_nothing(fake: Workload) -> None:
         worker.close()
 
 
+@pytest.mark.slow
 def test_a_worker_that_does_not_answer_is_ended(fake: Workload) -> None:
     worker = Worker("T1", "python-hanging", 1)
     began = time.monotonic()
@@ -189,6 +191,7 @@ def test_a_table_says_who_else_had_the_cores() -> None:
     assert caption(Result(workload, [], 2, 0.1, 0.25)).endswith("0.10 cores busy, the host 0.25)")
 
 
+@pytest.mark.slow
 def test_steps_that_compile_are_not_measured(fake: Workload) -> None:
     """The first step after those whose losses are compared may have another size."""
     worker = Worker(fake.name, "python-compiling", 1)

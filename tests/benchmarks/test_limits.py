@@ -6,6 +6,8 @@ import re
 import sys
 from datetime import date
 
+import pytest
+
 from benchmarks.harness import limits
 from benchmarks.harness.limits import lines_of, markdown, missed
 from benchmarks.harness.rates import Rates, multiply_adds, streaming
@@ -32,6 +34,7 @@ def test_only_targets_that_were_missed_are_explained():
     assert missed(result(retrograd=0.5)) == []  # there is no target without the other
 
 
+@pytest.mark.slow
 def test_a_table_of_kernels(monkeypatch):
     monkeypatch.setattr(limits, "SECONDS", 0.0)
     text = limits.table("W2", "retrograd", 1)
@@ -74,6 +77,7 @@ def test_the_document_has_the_table_where_the_workload_is():
     assert "this" not in again
 
 
+@pytest.mark.slow
 def test_rates_are_of_this_machine():
     """Rough bounds: anything outside of them would be a mistake in units."""
     assert 1e9 < multiply_adds() < 1e12

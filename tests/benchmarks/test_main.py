@@ -51,6 +51,7 @@ def test_help_and_wrong_usage() -> None:
         assert "Traceback" not in result.output
 
 
+@pytest.mark.slow
 def test_a_real_run_of_one_peer(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     options = ("--seconds", 0.05, "--rounds", 2, "--threads", 1, "--json", file)

@@ -48,6 +48,7 @@ def test_moons(peer: str) -> None:
     assert losses == pytest.approx(moons_by_hand(steps), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("peer", ["retrograd", "retrograd-eager", "retrograd-scan"])
 @pytest.mark.sample(1)
 def test_microgpt_is_the_model_in_scalars(peer: str) -> None:
@@ -55,6 +56,7 @@ def test_microgpt_is_the_model_in_scalars(peer: str) -> None:
     assert first(session_of("W1", peer), len(expected)) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_mlp_begins_with_the_loss_of_its_weights() -> None:
     x, y = mlp.batches(np.asarray)[0]
     z = mlp.layers([w.astype(float) for w in mlp.weights()], x, lambda a: np.maximum(a, 0))
@@ -63,6 +65,7 @@ def test_mlp_begins_with_the_loss_of_its_weights() -> None:
         assert first(session_of("W3", peer), 1) == pytest.approx([expected], rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("peer", ["retrograd", "torch_geometric"])
 @pytest.mark.parametrize("workload", ["W6-dense", "W6-sparse"])
 @pytest.mark.sample(1)

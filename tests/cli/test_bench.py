@@ -9,6 +9,7 @@ from retrograd.cli import bench
 from retrograd.cli.main import app
 
 
+@pytest.mark.slow
 def test_it_passes_its_arguments_on(capfd: pytest.CaptureFixture[str]) -> None:
     result = CliRunner().invoke(app, ["bench", "--help"])
     assert result.exit_code == 0, result.output

@@ -58,6 +58,7 @@ def environment() -> dict[str, Any]:
     return {**os.environ, "PYTHONPATH": str(Path(rg.__file__).parent.parent)}
 
 
+@pytest.mark.slow
 def test_output_into_a_closed_pipe_is_quiet(finished: Path) -> None:
     sample = " ".join(
         command("sample", finished, "-n", 3000, "--length", 1, "--backend", "reference")

@@ -69,6 +69,7 @@ def environment() -> dict[str, Any]:
     return {**os.environ, "PYTHONPATH": str(Path(rg.__file__).parent.parent)}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent as on POSIX systems")
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     out = tmp_path / "run"

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from retrograd.cli.main import app
 
 
+@pytest.mark.slow
 def test_command(tmp_path: Path) -> None:
     pytest.importorskip("networkx", reason="NetworkX is not installed (extra: gnn)")
     options: list[Any] = ["--out", tmp_path, "--per-class", 2, "--pick", "degree", "--steps", 60]

@@ -85,6 +85,7 @@ def test_says_what_is_wrong(tmp_path, name, content, words):
     assert "Traceback" not in found.output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="ends by a signal of POSIX")
 def test_serves_and_follows_the_file(saved):
     command = [sys.executable, "-m", "retrograd", "view", str(saved), "--no-browser", "--port", "0"]

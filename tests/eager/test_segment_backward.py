@@ -15,6 +15,7 @@ from retrograd.eager import (
 from tests.eager.cutting import cut_after, never, same
 
 
+@pytest.mark.slow
 def test_a_history_of_very_many_segments():
     """Nothing goes through it by recursion, neither the gradient, nor nodes, nor letting go."""
     with cut_after(2):

@@ -122,6 +122,7 @@ def chain(n: int, x: Any) -> Any:
     return y
 
 
+@pytest.mark.slow
 def test_a_chain_that_repeats_is_one_form():
     x = rg.tensor(0.5, requires_grad=True)
     chain(3000, x).backward()
@@ -144,6 +145,7 @@ def grad_fn_of(y: rg.Tensor) -> Any:
     return found.grad_fn and found.grad_fn.segment  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_long_chain_takes_little_memory():
     def resident() -> float:
         pages = int(Path(f"/proc/{os.getpid()}/statm").read_text().split()[1])
@@ -366,6 +368,7 @@ class TestRules:
         kept = [f.node.op for before in found if before for f in before.segment.values]
         assert "dot_general" in kept
 
+    @pytest.mark.slow
     def test_history_is_let_go(self) -> None:
         def alive() -> int:
             gc.collect()

@@ -80,6 +80,7 @@ def test_the_saddle_point_is_found():
     np.testing.assert_allclose(found.x.numpy(), nested.exact_saddle(a, b), atol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_sparse_jacobian_of_bundle_adjustment():
     """Each residual depends on one camera, one point and one weight."""
     cameras, points, weights, which, features = bundle.make((4, 12, 40), np.random.default_rng(5))

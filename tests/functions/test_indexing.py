@@ -43,6 +43,7 @@ def ours(key):
     return rg.asarray(key) if isinstance(key, np.ndarray) else key
 
 
+@pytest.mark.slow
 def test_keys_select_and_update_what_they_do_in_numpy():
     found = 0
     for key in keys(160):

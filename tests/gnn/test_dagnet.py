@@ -43,6 +43,7 @@ def random_net(seed: int, width: int = 2) -> tuple[Any, Any]:
     return net, lambda *parts: states(*parts)
 
 
+@pytest.mark.slow
 def test_states_and_gradients_against_differences() -> None:
     for seed in range(6):
         net, states = random_net(seed)
@@ -63,6 +64,7 @@ def test_states_and_gradients_against_differences() -> None:
                 assert part[i] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_gradients_add_up_clip_and_vanish() -> None:
     net, _ = random_net(3)
     c = {1: 1.0}

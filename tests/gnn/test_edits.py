@@ -26,6 +26,7 @@ def edit(kind: str, g: Any, rng: Any, scores: Any) -> Any:
                            scores=None if given is None or not near else given[:near])  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["merge", "remove"])
 @pytest.mark.sample(1)
 def test_gradients_go_through_edits(kind: str) -> None:

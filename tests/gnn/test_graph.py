@@ -88,6 +88,7 @@ def test_a_graph_is_a_tree() -> None:
     assert step.cache_stats()["compilations"] == 1
 
 
+@pytest.mark.slow
 def test_one_compilation_serves_batches_of_all_sizes() -> None:
     rng = np.random.default_rng(0)
     layer = gnn.GATConv(2, 3)

@@ -89,6 +89,7 @@ def test_relations_gates_and_isomorphism() -> None:
             compare(lambda x, w, g=g, layer=layer: layer(x, g, w), theirs, [x, w])
 
 
+@pytest.mark.slow
 def test_layers_give_the_same_bits_in_every_batch_and_on_any_number_of_threads() -> None:
     rng = np.random.default_rng(1)
     layers = [gnn.GCNConv(F, 4), gnn.GATConv(4, 2, heads=2), gnn.GraphConv(4, 3, "mean")]

@@ -70,6 +70,7 @@ def test_sinkhorn_is_doubly_stochastic_and_sharpens() -> None:
     assert np.array_equal(sharp.argmax(1), best)
 
 
+@pytest.mark.slow
 def test_matching_finds_a_permutation_and_its_gradient() -> None:
     rng = np.random.default_rng(2)
     n, edges = 6, rng.integers(0, 6, (2, 9))

@@ -288,6 +288,7 @@ def test_a_name_with_a_nul_is_an_error_of_the_system():
             use("a\0b")
 
 
+@pytest.mark.slow
 def test_long_chains_of_origins_are_gone_through_once(tmp_path):
     nodes = [{"op": "add", "type": "f32[]", "origin": i - 1 if i else None} for i in range(20_000)]
     (tmp_path / "a.json").write_text(json.dumps(document() | {"nodes": nodes}))
@@ -298,6 +299,7 @@ def test_long_chains_of_origins_are_gone_through_once(tmp_path):
         read_view(tmp_path / "a.json")
 
 
+@pytest.mark.slow
 def test_as_many_labels_as_nodes(tmp_path):
     (tmp_path / "a.edges").write_text("0 1\n")
     rows = "".join([f"{i},{i}\n" for i in range(40_000)])

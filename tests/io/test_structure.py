@@ -118,6 +118,7 @@ def test_pipes_and_devices_are_refused_at_once(tmp_path):
             assert str(path) in str(failure.value)
 
 
+@pytest.mark.slow
 def test_a_directory_has_one_run_at_a_time(tmp_path):
     manager = CheckpointManager(tmp_path)
     code = (

@@ -122,6 +122,7 @@ def test_a_long_chain_is_freed_without_recursion():
     subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": "src"})
 
 
+@pytest.mark.slow
 def test_nodes_can_be_referred_to_weakly():
     y = e.exp(input_node(spec(())))
     ref = weakref.ref(y)

@@ -208,6 +208,7 @@ def ctc(x: Any, targets: Any, lengths: Any, sizes: Any) -> Any:
     return F.ctc_loss(rg.log_softmax(x, axis=-1), targets, lengths, sizes, zero_infinity=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["llvm", "reference"])
 @pytest.mark.sample(1)
 def test_ctc_loss_of_any_sizes_with_targets_as_arguments(backend: str) -> None:

@@ -75,6 +75,7 @@ def test_linear_regression():
     assert model.bias.item() == pytest.approx(0.7, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_classification_with_embedding_and_attention():
     g = rg.random.Generator(0)
 

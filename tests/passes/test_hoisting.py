@@ -136,6 +136,7 @@ def test_length_may_have_a_name():
     assert rg.trace(f, rg.spec((n,), rg.float64))(np.zeros(0)).item() == 0
 
 
+@pytest.mark.slow
 def test_loops_in_loops_and_steps_that_are_computed_again():
     def f(w, xs):
         def outer(c, x):

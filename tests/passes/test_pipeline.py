@@ -121,6 +121,7 @@ def test_a_chain_of_100_000_nodes(build):
     verify(back)
 
 
+@pytest.mark.slow
 def test_long_chains_of_what_simplifies_away():
     x = input_node(spec((2, 3)), "x")
     y = x

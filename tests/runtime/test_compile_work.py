@@ -69,6 +69,7 @@ def updates(count: int, rows: int | Dim) -> Graph:
     return Graph(inputs, [tanh(p * 0.9) for p in inputs])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [4, 4096, Dim("N")], ids=["small", "threaded", "symbolic"])
 @pytest.mark.parametrize("make", [chain, backwards, training, updates])
 @pytest.mark.sample(2)

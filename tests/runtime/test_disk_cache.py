@@ -275,6 +275,7 @@ def run(folder):
     return bits, int(compiled)
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing(tmp_path):
     first, compiled = run(tmp_path)
     assert compiled > 0
@@ -443,6 +444,7 @@ print(f(np.arange(3.0)).item())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="limits a process of its own")
 @pytest.mark.parametrize("trouble", ["full", "a file", "nowhere"])
 @pytest.mark.sample(1)

@@ -161,6 +161,7 @@ def test_the_predicted_peak_is_that_of_the_latest_call() -> None:
         assert program.predicted_peak == program.peak_bytes({"N": n})
 
 
+@pytest.mark.slow
 def test_threads_share_a_program() -> None:
     graph = gradient(network(float64, Dim("N")))
     program = Executable(graph)
@@ -216,6 +217,7 @@ def test_explain_and_peak() -> None:
     assert "bytes" in program.explain({"N": 1000})
 
 
+@pytest.mark.slow
 def test_llvmlite_is_imported_by_the_first_program() -> None:
     code = (
         "import sys; from retrograd.runtime.executable import Executable;"

@@ -103,6 +103,7 @@ def test_references(donate):
     assert [sys.getrefcount(t._state) for t in made] == [2] * len(made)
 
 
+@pytest.mark.slow
 def test_memory_stays_flat():
     f = rg.jit(step, donate=0)
     state = trained(f, 50)
@@ -254,6 +255,7 @@ def test_what_is_dropped_may_run_python_code():
     assert seen == [[2, 2]] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("donate", [(), (0,)])
 def test_threads(donate):
     """States of their own, of several sizes, through one function; garbage in between."""

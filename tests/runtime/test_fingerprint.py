@@ -11,6 +11,7 @@ from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.shape import Flip, expand
 from retrograd.runtime import fingerprint
 from retrograd.runtime.fingerprint import program_key
+from retrograd.tuning import TUNING
 
 
 def test_the_compiler_is_known_by_its_files(monkeypatch):
@@ -58,7 +59,7 @@ def test_what_has_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     x = input_node(spec((3,), float32), "x")
     assert program_key(Graph([x], [Flip((0,))(x)]), []) is not None
     assert program_key(Graph([x], [Own((0,))(x)]), []) is None
-    large = constant(np.zeros(fingerprint.LARGEST // 4 + 1, np.float32))
+    large = constant(np.zeros(TUNING.hashed_constant_bytes // 4 + 1, np.float32))
     assert program_key(Graph([x], [x, large]), []) is None
     monkeypatch.setattr(fingerprint, "fingerprint", lambda: None)
     assert program_key(graph(), []) is None

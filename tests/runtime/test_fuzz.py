@@ -37,6 +37,7 @@ from tests.runtime.fuzz_checks import (
 from tests.runtime.fuzz_graphs import Fuzz
 from tests.runtime.test_records import check_samples
 from tests.samples import RECORDS
+from tests.sampling import mostly_exhaustive
 
 NODES = 20  # in a graph, roughly
 
@@ -133,6 +134,7 @@ def threads_agree(settle: Callable[[random.Random], None], shared: list[int]):
     return check
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", blocks(8, 4), ids=str)
 @pytest.mark.sample(1)
 def test_bits_do_not_depend_on_threads(small_groups, seeds):
@@ -215,6 +217,7 @@ def machines() -> list[list[compiler.Compiler]]:
     return [[here, *fused, narrow(4), narrow(2)], engines("x86-64", "x86-64-v2")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", blocks(8, 3), ids=str)
 @pytest.mark.sample(1)
 def test_machines_agree(machines, seeds):
@@ -229,14 +232,14 @@ def test_machines_agree_on_many_graphs(machines, seeds):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
-def test_every_op_on_the_levels_of_x86_64(level, monkeypatch):
+@pytest.mark.parametrize("part", mostly_exhaustive(range(8), 1))
+def test_every_op_on_the_levels_of_x86_64(level, part, monkeypatch):
     own = engines(level)
     if not own:
         pytest.skip(f"this CPU is no {level}")
     monkeypatch.setattr(compiler, "_ENGINE", own[0])
-    for name in RECORDS:
-        if name != "input":
-            check_samples(name, slack=4)
+    for name in [n for n in RECORDS if n != "input"][part::8]:
+        check_samples(name, slack=4)
 
 
 ALL = dict.fromkeys((f for _, needed in LEVELS.values() for f in needed), True)
@@ -260,6 +263,7 @@ def test_levels_that_cannot(monkeypatch, name, lacks, message):
         level_asked(ALL | {lacks: False})
 
 
+@pytest.mark.slow
 def test_the_environment_chooses_the_machine():
     if not engines("x86-64"):
         pytest.skip("this CPU is no x86-64")

@@ -81,6 +81,7 @@ def test_an_interrupt_stops_the_program(threads):
     other.join()
 
 
+@pytest.mark.slow
 def test_interrupts_while_it_stops_are_dropped():
     p, block, stop = programs(), np.zeros(2, np.int64), np.zeros(1, np.int64)
 
@@ -192,6 +193,7 @@ def arrays() -> list[np.ndarray]:
     return [np.ones(SIZE, np.float32), np.zeros(SIZE, np.float32), np.zeros(SIZE, np.float32)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupted_program_has_overwritten_nothing(monkeypatch, threads):
     def at_once(call, stop):
@@ -208,6 +210,7 @@ def test_an_interrupted_program_has_overwritten_nothing(monkeypatch, threads):
     assert not given[2].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_has_begun_to_overwrite_goes_on_to_its_end(monkeypatch, threads):
     given = arrays()
@@ -239,6 +242,7 @@ def test_what_has_begun_to_overwrite_goes_on_to_its_end(monkeypatch, threads):
     assert a[0] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True])
 def test_donated_tensors_after_an_interrupt(monkeypatch, late):
     def interrupted(call, stop):

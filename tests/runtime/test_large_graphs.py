@@ -28,6 +28,7 @@ def no_store(request, monkeypatch):
         monkeypatch.setattr(TUNING, "parallel_grain_ns", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 def test_thousands_of_slices_of_slices():
     x = y = given(LONG + 20)
@@ -48,6 +49,7 @@ def test_thousands_of_paddings_and_turns():
     assert_same(Graph([x], [y]), [np.arange(64, dtype=np.float32).reshape(8, 8)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [3, Dim("N")], ids=str)
 @pytest.mark.sample(1)
 def test_deep_chains(rows):

@@ -51,6 +51,7 @@ def no_store(monkeypatch):
     monkeypatch.setenv("RETROGRAD_CACHE_DIR", "off")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.sample(1)
 def test_the_predicted_peak_is_what_a_call_allocates(monkeypatch, count):
@@ -83,6 +84,7 @@ def large(n):
     return Graph([x], [matmul(wide, total).renamed("result")])
 
 
+@pytest.mark.slow
 def test_what_is_interpreted_is_refused_as_well():
     for n, sizes in ((10**8, [10**8]), (Dim("N"), [10**7, 10**6])):
         program = OpByOpExecutor(large(n))
@@ -179,6 +181,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal to a process of its own")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("rows", ["1600", 'Dim("N")'], ids=["static", "symbolic"])

@@ -8,7 +8,7 @@ from retrograd.ir import Dim, Graph, complex64, complex128, float64, spec
 from retrograd.ops.elementwise import exp, mul
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.executable import Executable
-from retrograd.runtime.paired_program import PairedProgram, on_real, real_arrays
+from retrograd.runtime.paired_program import on_real, real_arrays
 
 
 def test_memory_is_shared_where_it_is_contiguous() -> None:
@@ -29,7 +29,6 @@ def test_programs_give_complex_results_for_complex_inputs(dtype) -> None:
     n = Dim("N")
     z = input_node(spec((n, 2), dtype), "z")
     program = on_real(Graph([z], [exp(mul(z, z)), z]), Executable)
-    assert isinstance(program, PairedProgram)
     for rows in (3, 0):
         a = np.random.default_rng(0).standard_normal((rows, 4)).astype(dtype.dtype)[:, ::2]
         a = a * dtype.dtype.type(0.5 + 1j)

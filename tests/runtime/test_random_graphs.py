@@ -26,6 +26,7 @@ def test_random_graphs(block: int, symbolic: bool) -> None:
             raise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(3))
 @pytest.mark.sample(1)
 def test_gradients_of_random_graphs(block: int) -> None:

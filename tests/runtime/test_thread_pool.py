@@ -78,6 +78,7 @@ def test_the_caller_learns_the_largest_result(made, threads):
     assert made.wrong("poll", 3000, threads) == 0
 
 
+@pytest.mark.slow
 def test_launches_of_varying_size(made):
     rng = np.random.default_rng(0)
     for threads in rng.choice(COUNTS, 500):
@@ -175,6 +176,7 @@ def test_an_exception_while_workers_start_does_no_harm(monkeypatch):
     assert p.wrong("meet", 100, 3) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no affinity on this system")
 def test_workers_keep_off_the_processor_of_the_caller():
     said = script("""
@@ -192,6 +194,7 @@ def test_workers_keep_off_the_processor_of_the_caller():
     assert said == "good\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no affinity on this system")
 def test_a_caller_that_sleeps_stays_on_its_processor():
     """Not where the worker is that wakes it; and only while it sleeps."""
@@ -233,6 +236,7 @@ def test_placing_can_be_switched_off(monkeypatch):
     assert os.sched_getaffinity(worker) == os.sched_getaffinity(0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no affinity on this system")
 def test_workers_may_be_anywhere_while_others_need_processors():
     said = script("""
@@ -253,6 +257,7 @@ def test_workers_may_be_anywhere_while_others_need_processors():
     assert said == "good\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems place threads themselves")
 def test_a_worker_that_loses_its_processor_says_so():
     """To a caller that has waited for it."""
@@ -313,6 +318,7 @@ def test_idle_workers_use_no_processor_time(made):
     assert time.process_time() - start < 0.25  # a worker that spun would need twice that
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-X", "dev")], ids=["plain", "dev"])
 @pytest.mark.parametrize("nap", [0, 0.01], ids=["spinning", "asleep"])
 @pytest.mark.sample(1)
@@ -330,6 +336,7 @@ def test_a_process_ends_as_it_should(options, nap):
     assert said == "good\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_child_of_fork_has_a_team_of_its_own():
     said = script(
@@ -355,6 +362,7 @@ def test_a_child_of_fork_has_a_team_of_its_own():
     assert said == "good\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_fork_while_another_thread_runs_a_program():
     said = script(
@@ -381,6 +389,7 @@ def test_fork_while_another_thread_runs_a_program():
     assert said == "good\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_multiprocessing_by_fork():
     said = script(

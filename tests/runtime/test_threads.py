@@ -74,6 +74,7 @@ def test_an_environment_that_makes_no_sense(monkeypatch, text):
         threads.default_threads.__wrapped__()
 
 
+@pytest.mark.slow
 def test_the_environment_of_a_process():
     code = "import retrograd as rg; print(rg.num_threads())"
     done = subprocess.run(

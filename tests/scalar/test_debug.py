@@ -64,6 +64,7 @@ def test_what_is_handed_on_is_no_fault(Value):
     assert "sub gives nan" in fails(lambda: x - x)
 
 
+@pytest.mark.slow
 def test_all_is_as_without(Value):
     def program(a, b):
         c = (a * b + a**2).relu() + a

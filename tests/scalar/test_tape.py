@@ -1,12 +1,15 @@
-"""Pages: what they hold, and when they go."""
+"""Tapes of numbers: what they hold, and when they go."""
 
 import gc
 import sys
 import weakref
 
+import pytest
+
 from retrograd.scalar import tape
 
 
+@pytest.mark.slow
 def test_a_deep_chain_is_freed_without_recursion(Value):
     limit = sys.getrecursionlimit()
     y = Value(1.0)
@@ -19,6 +22,7 @@ def test_a_deep_chain_is_freed_without_recursion(Value):
     assert sys.getrecursionlimit() == limit
 
 
+@pytest.mark.slow
 def test_what_a_loop_records_goes(Value):
     """Training, evaluating, and recording without ever looking."""
     w = Value(0.5)

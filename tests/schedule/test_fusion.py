@@ -85,6 +85,7 @@ def test_inputs_are_not_read_later_for_it():
     assert "add" in stored(graph)
 
 
+@pytest.mark.slow
 def test_an_activation_and_its_gradient():
     """Of the steps of GELU, nothing but the function in their middle is kept for the gradient."""
     r = np.random.default_rng(0)

@@ -44,6 +44,7 @@ def test_sizes_that_make_no_sense_are_refused(f: Any, least: int) -> None:
             jitted(np.ones((n, 2)))
 
 
+@pytest.mark.slow
 def test_many_sizes_in_any_order() -> None:
     """Memory is laid out for several sizes together, which makes no difference to results."""
 

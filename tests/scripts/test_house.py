@@ -66,19 +66,23 @@ def measured():
     return {row.key: row for row in structure.measure(ROOT / "src")}
 
 
+@pytest.mark.slow
 def test_nothing_grows_beyond_its_limit(measured):
     assert {k: measured[k].value for k, n in AT_MOST.items() if measured[k].value > n} == {}
 
 
+@pytest.mark.slow
 def test_nothing_falls_below_its_limit(measured):
     assert {k: measured[k].value for k, n in AT_LEAST.items() if measured[k].value < n} == {}
 
 
+@pytest.mark.slow
 def test_numbers_without_a_limit_are_named(measured):
     unlimited = {"tuning_names", "class_tables", "python_files", "c_lines"}
     assert {*measured} == unlimited | {*AT_MOST} | {*AT_LEAST}
 
 
+@pytest.mark.slow
 def test_two_measurements_side_by_side(measured):
     old = structure.as_json([*measured.values()])
     new = {"grad_first": {**old["grad_first"], "value": 7}}

@@ -21,6 +21,7 @@ def test_every_operation_is_listed_once() -> None:
     assert sorted(listed) == sorted(REGISTRY)
 
 
+@pytest.mark.slow
 def test_rows_of_tables_have_as_many_cells_as_columns() -> None:
     columns = 0
     for line in operations.page().split("\n"):

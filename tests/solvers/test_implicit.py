@@ -43,6 +43,7 @@ def test_derivatives_of_every_order(jit):
     assert rg.jacfwd(cube_root)(a).item() == pytest.approx(1 / 12, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_gradients_in_several_arguments():
     assert rg.gradcheck(kepler, np.array(0.7), np.array(0.4), order=2, rtol=1e-5)
     w = np.array([[0.3, -0.2], [0.1, 0.4]])

@@ -55,6 +55,7 @@ def decay(a, y0, end):
     return rg.odeint(lambda t, y: -a * y, y0, ts, rtol=1e-9, atol=1e-12)[1:].sum()
 
 
+@pytest.mark.slow
 def test_gradients_in_everything():
     args = [np.array(x) for x in (0.7, 1.5, 2.0)]
     found = [g.item() for g in rg.grad(decay, argnums=(0, 1, 2))(*args)]
@@ -101,6 +102,7 @@ def hunt(p, y0, ts, gradient):
     return (y * y).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gradient", ["discrete", "adjoint"])
 @pytest.mark.sample(1)
 def test_gradients_against_differences(gradient):
@@ -111,6 +113,7 @@ def test_gradients_against_differences(gradient):
         np.testing.assert_allclose(g.numpy(), e.numpy(), rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_adjoint_of_trees_of_samples_and_of_nothing():
     def solve(y, gradient="adjoint"):
         field = lambda t, s: {"a": -s["a"], "b": s["a"].sum() * t}

@@ -26,6 +26,7 @@ def ends_of(kind: str, forks: int, seed: int, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_children_of_a_process_at_work():
     """The first fork comes while the compiler is being imported."""
     assert ends_of("all", 5, 1, RETROGRAD_BACKGROUND="1") == f"{[0] * 6} []\n"
@@ -41,6 +42,7 @@ def test_many_children(kind, background, tmp_path):
     assert said == f"{[0] * 26} []\n"
 
 
+@pytest.mark.slow
 def test_every_lock_is_free_in_a_child():
     """All that there are, taken by another thread when the process forks."""
     code = """
@@ -79,6 +81,7 @@ os._exit(7)
     assert (done.stdout, done.stderr) == ("7 True\n", "")
 
 
+@pytest.mark.slow
 def test_locks_that_the_forking_thread_has_stay_its_own():
     code = """
 import os

@@ -295,6 +295,7 @@ def test_interrupts_nearly_everywhere(make):
     sweep(make, 3000, 2)
 
 
+@pytest.mark.slow
 def test_a_trace_of_values_ends_wherever_it_is_interrupted():
     """At each instruction, those between the end of a block and the call of what ends it too."""
 
@@ -309,6 +310,7 @@ def test_a_trace_of_values_ends_wherever_it_is_interrupted():
         assert (current_trace(), TRACES, _CHANGED) == (None, [], []), where
 
 
+@pytest.mark.slow
 def test_many_threads_compile_and_interrupt_the_main_one():
     """Tables that all threads enter things in, while one of them gets exceptions at any time."""
     stop = threading.Event()

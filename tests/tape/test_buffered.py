@@ -237,6 +237,7 @@ def test_gradients_in_a_block_are_on_no_tape():
     assert tape.backward_dense(z, [1, 1])[0].tolist() == [2, 2]
 
 
+@pytest.mark.slow
 def test_threads_record_in_buffers():
     tape = Tape()
     x = tape.leaf(2.0)

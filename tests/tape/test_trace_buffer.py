@@ -46,6 +46,7 @@ def test_old_tensors_of_many_buffers_are_refused(short_buffers):
     assert tape.backward_dense(z * 2, [1, 1])[0].tolist() == [2, 2]
 
 
+@pytest.mark.slow
 def test_tensors_of_a_tape_that_is_gone_are_tensors_like_others(short_buffers):
     w = rg.tensor(2.0, requires_grad=True)
     tape = Tape()

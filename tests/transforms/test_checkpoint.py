@@ -125,6 +125,7 @@ def test_policies_there_are_not(policy):
         rg.checkpoint(lambda x: x, policy=policy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.sample(2)
 def test_random_functions_under_random_policies(seed):
@@ -217,6 +218,7 @@ def test_the_peak_of_elementwise_layers_falls(kind, depth):
         assert peak(f, ps, x) <= (most + 1) * unit  # the rest of the loss is around it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ELEMENTWISE)
 @pytest.mark.sample(1)
 def test_the_bits_of_elementwise_layers(kind):

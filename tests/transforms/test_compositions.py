@@ -208,6 +208,7 @@ def test_third_derivatives_are_differences_of_second_ones(name):
     np.testing.assert_allclose(third, expected, rtol=1e-6, atol=atol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scan", "cond_in_scan", "solve", "scan_complex", "while"])
 @pytest.mark.sample(2)
 def test_laws(name):

@@ -423,6 +423,7 @@ def test_while_loops_that_keep_some_of_their_states(checkpoint):
         np.testing.assert_allclose(rg.grad(lambda x: f(x, 70))(x), plain(x, 70), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_bounds_that_are_tensors_and_those_that_are_not_keep_some():
     f = lambda x, n, c: rg.fori_loop(0, n, lambda i, y: rg.sin(y) * x + i * 0.01, x, checkpoint=c)
     for n in (rg.tensor(50), 50):

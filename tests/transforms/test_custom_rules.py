@@ -116,6 +116,7 @@ def test_programs_are_found_again():
     assert rg.cache_stats()["misses"] == before
 
 
+@pytest.mark.slow
 def test_a_fixed_point_by_its_own_result():
     """Residuals that are results are functions of the arguments, so every order exists."""
 

@@ -117,6 +117,7 @@ def test_a_function_that_looks_at_values():
         assert rg.grad(f)(rg.tensor([-1.0, -2.0])).tolist() == [-1, -1]
 
 
+@pytest.mark.slow
 def test_a_long_recording_inside_the_function():
     def f(x):
         for _ in range(3000):

@@ -107,6 +107,7 @@ def close(found, expected, tolerance=1e-9):
     np.testing.assert_allclose(found, expected, tolerance, tolerance * (1 + abs(expected).max()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24))
 @pytest.mark.sample(2)
 def test_the_order_of_transforms_does_not_matter(seed):

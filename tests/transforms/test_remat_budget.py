@@ -75,6 +75,7 @@ def test_a_budget_is_kept_by_the_gradient_of_a_part():
     assert peak(rg.grad(lambda w, x: f(w, x, 100 * unit)), w, x) <= plain  # nothing again
 
 
+@pytest.mark.slow
 def test_a_budget_counts_gradients_of_what_is_differentiated():
     """With respect to the weights of 64 layers there are 64 gradients more."""
     ws, x = [rg.spec((64, 64))] * 64, rg.spec((64, 64))

@@ -57,6 +57,7 @@ def test_edges_carry_shapes_and_gradients_their_colour():
     assert text.count("#be185d") > 3
 
 
+@pytest.mark.slow
 def test_deep_scopes_and_long_chains():
     text = to_dot(graphs.chain(20_000, scoped=200))
     assert text.count("{") == text.count("}") == 202

@@ -125,6 +125,7 @@ def test_wrong_number_of_names():
         document(graphs.worked_example(), outputs=["a", "b"])
 
 
+@pytest.mark.slow
 def test_depth_is_no_limit():
     graph = graphs.chain(20_000)
     assert len(document(graph)["nodes"]) >= len(graph)

@@ -99,5 +99,6 @@ def test_a_live_page_may_ask_its_server_only():
     assert "connect-src" not in page(doc).partition("<style>")[0]
 
 
+@pytest.mark.slow
 def test_a_large_graph_is_a_page_of_moderate_size():
     assert len(to_html(graphs.chain(20_000, scoped=10))) < 5_000_000

@@ -80,11 +80,13 @@ def test_a_graph_without_scopes_is_grouped_too(most):
     assert 1 <= len(boxes) <= max(4, most)
 
 
+@pytest.mark.slow
 def test_depth_is_no_limit():
     ElementTree.fromstring(to_svg(graphs.chain(5_000)))
     ElementTree.fromstring(to_svg(graphs.chain(5_000), max_nodes=10**9))
 
 
+@pytest.mark.slow
 def test_a_long_gradient():
     boxes = boxes_of(to_svg(graphs.chain_with_gradient(600), max_nodes=10**9))
     assert len(boxes) > 1_600

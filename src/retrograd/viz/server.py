@@ -79,7 +79,10 @@ class PageServer:
         self._server = _listening(port)
         self._server.owner = self
         self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        # Closing waits for one look of the thread at whether it shall end.
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), daemon=True
+        )
         self._thread.start()
 
     @property

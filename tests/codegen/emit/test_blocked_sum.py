@@ -15,6 +15,7 @@ from retrograd.ops.numerics.compensated_sum import BLOCK, scattered
 from tests.codegen.emit.tiers import WIDE, Array, assert_bits, numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
 @pytest.mark.sample(1)
 def test_threads(dtype: DType) -> None:

@@ -24,6 +24,7 @@ def _op(name: str) -> Write:
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", REALS, ids=str)
 @pytest.mark.sample(1)
 def test_elementwise(dtype: DType) -> None:

@@ -59,6 +59,7 @@ def graph_of(op, *types) -> Graph:
 OSCILLATING = {"digamma", "j0", "j1", "y0", "y1", "bessel_j", *incomplete.FUNCTIONS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", REALS, ids=str)
 @pytest.mark.sample(2)
 def test_elementwise(dtype: DType) -> None:

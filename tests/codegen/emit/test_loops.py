@@ -21,6 +21,7 @@ def no_store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETROGRAD_CACHE_DIR", "off")
 
 
+@pytest.mark.slow
 def test_last_lanes_of_rows_of_any_length() -> None:
     """Vectors of two sizes for what is left of a row."""
 

@@ -90,6 +90,7 @@ def sums(v: list[Node]) -> list[Node]:
     return [ReduceSum((axis,))(v[0]) for axis in (0, 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
 def test_columns_and_rows(dtype: DType) -> None:
     named = compiled(sums, [(Dim("n"), Dim("m"))], dtype)
@@ -118,6 +119,7 @@ def test_long_columns_and_rows(n: int) -> None:
                 same(found, y, x.shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [
     (70, 3, 66), (4200, 2, 3), (66, 1, 1100), (2, 4100, 1, 17),
 ], ids=str)  # fmt: skip

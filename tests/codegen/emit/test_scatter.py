@@ -34,6 +34,7 @@ SCATTERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
 @pytest.mark.sample(1)
 def test_scatters(dtype: DType) -> None:

@@ -67,6 +67,7 @@ def expected(arrays, turned):
     return a @ b, a.shape[-1] * eps * (abs(a) @ abs(b))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turned", LAYOUTS, ids=str)
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
 @pytest.mark.sample(1)
@@ -190,6 +191,7 @@ def test_gradients_of_a_large_product():
 
 
 # -- machines -------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "registers"), [(16, 32), (8, 16), (4, 32), (4, 16), (2, 16)])
 @pytest.mark.sample(1)
 def test_other_machines(monkeypatch, width, registers):

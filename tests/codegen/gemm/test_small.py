@@ -95,6 +95,7 @@ def test_stacks_of_views() -> None:
             same(a, b, (s, n, h))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "registers"), [(16, 32), (8, 16), (4, 32), (4, 16), (2, 16)])
 @pytest.mark.sample(1)
 def test_other_machines(monkeypatch: pytest.MonkeyPatch, width: int, registers: int) -> None:
@@ -122,6 +123,7 @@ def rowwise(x: Any, y: Any) -> Any:
     return rg.softmax(x * 2.0, -1) + y, rg.exp(x - y).sum(-1), x.sum(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
     ("f", "shapes"), [(stacked, ("SNK", "SKM")), (rowwise, ("SNK", "SNK"))], ids=["stack", "rows"]

@@ -24,6 +24,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETROGRAD_CACHE_DIR", "off")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [3 * PRODUCTS.block + 5, PRODUCTS.group + 1])
 @pytest.mark.sample(1)
 def test_products_by_loops_and_by_the_routine(k: int, monkeypatch: pytest.MonkeyPatch) -> None:

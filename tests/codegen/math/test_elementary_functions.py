@@ -351,6 +351,7 @@ def test_special_values(dtype: DType) -> None:
                     assert (np.signbit(y[same]) == np.signbit(right)).all(), f"{name}({value})"
 
 
+@pytest.mark.slow
 @needs_long_doubles
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.sample(1)

@@ -47,6 +47,7 @@ def big(h, w, xs):
     return rg.scan(step, h, xs)
 
 
+@pytest.mark.slow
 def test_threads_and_tiers_change_no_bit():
     args = [RNG.normal(size=s).astype(np.float32) for s in ((300, 200), (300, 300), (4, 300, 200))]
 
@@ -116,6 +117,7 @@ def test_a_loop_without_end_can_be_interrupted(usual_handler, threads):
     assert f(rg.tensor(-2.0)).item() == -2
 
 
+@pytest.mark.slow
 def test_a_long_loop_on_threads_can_be_interrupted(usual_handler):
     w, h = (rg.tensor(RNG.normal(size=(300, 300)).astype(np.float32)) for _ in range(2))
     f = rg.jit(

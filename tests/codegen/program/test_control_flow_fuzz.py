@@ -64,6 +64,7 @@ def equal(found: list[Array], expected: list[Array], seed: int) -> None:
         np.testing.assert_array_equal(a, b, err_msg=f"seed {seed}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 20, 10))
 @pytest.mark.sample(1)
 def test_in_a_scan(start):
@@ -107,6 +108,7 @@ def test_in_a_scan_that_threads_go_through(start, monkeypatch):
                     equal(program(given), expected, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [0, 5])
 @pytest.mark.sample(1)
 def test_in_a_branch_and_in_a_sized_graph(start):

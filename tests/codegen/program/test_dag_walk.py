@@ -51,6 +51,7 @@ def shared_walks(tile_groups, within=False):
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [walks_in_a_scan, walks_in_a_loop, a_walk_in_a_choice])
 @pytest.mark.parametrize("differentiated", [False, True])
 @pytest.mark.sample(1)

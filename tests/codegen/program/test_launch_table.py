@@ -27,6 +27,7 @@ def samples(graph: Graph) -> list[np.ndarray]:
     return [sample(x.shape, float32, k) * np.float32(0.2) for k, x in enumerate(graph.inputs)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("rows", [2, 2048])
 @pytest.mark.sample(2)
@@ -40,6 +41,7 @@ def test_many_kernels_are_run_in_order(rows, threads):
         assert_same(graph, arrays, 1000, scale=1.0)
 
 
+@pytest.mark.slow
 def test_threads_keep_their_rows_of_local_buffers_apart():
     """What only a tile group uses exists once for each thread, in its own copy of the block."""
     graph = layers(3, 4096, 64)
@@ -275,6 +277,7 @@ def test_blocks_of_a_group(rows, blocks, element, chain, told, threads):
         assert max(sizes) - min(sizes) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.sample(1)
 def test_each_thread_looks_at_the_positions_of_a_scatter_once(threads):

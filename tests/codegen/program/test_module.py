@@ -15,6 +15,7 @@ def lines(graph: Graph) -> int:
     return ModuleEmitter(KernelPlan(graph), engine().machine).text().count("\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [32, 4096, Dim("N")], ids=["small", "threaded", "symbolic"])
 @pytest.mark.sample(1)
 def test_what_is_compiled_does_not_grow_with_equal_layers(rows):

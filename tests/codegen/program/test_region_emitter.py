@@ -29,6 +29,7 @@ def test_an_index_that_is_out_of_range_in_some_step():
     assert f(x, rg.tensor([2, 2, 2])).item() == 9
 
 
+@pytest.mark.slow
 def test_sizes_that_become_known_one_inside_of_another():
     """The gradient of a loop of unknown length in a loop of unknown length, and in a scan."""
 

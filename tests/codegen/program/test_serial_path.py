@@ -64,6 +64,7 @@ def test_loops_of_few_rows(threads: int, monkeypatch: pytest.MonkeyPatch) -> Non
             np.testing.assert_allclose(y, z, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_only_named_rows_of_few_kernels_have_the_way() -> None:
     """Where sizes are known it is known, too, whether there is more than one block."""
 

@@ -94,7 +94,7 @@ def test_sums_of_segments(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    "power", [20, *[pytest.param(n, marks=pytest.mark.exhaustive) for n in (22, 24)]]
+    "power", [17, *[pytest.param(n, marks=pytest.mark.exhaustive) for n in (20, 22, 24)]]
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", SUMS)

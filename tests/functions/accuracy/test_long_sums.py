@@ -14,6 +14,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.nn import functional as F
+from tests.sampling import mostly_exhaustive
 
 Array = np.ndarray[Any, Any]
 EPS = 2.0**-23
@@ -148,12 +149,13 @@ def test_constants_and_random_numbers(check: Any, run: Any) -> None:
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("run", [compiled, eager, by_reference])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", [20, 23, pytest.param(26, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("size", mostly_exhaustive((20, 23, 26), 1, "size"))
 def test_up_to_many_millions(check: Any, run: Any, kind: str, size: int) -> None:
     with rg.num_threads(1 + size % 2):
         check(kind, 1 << size, run)
 
 
+@pytest.mark.slow
 def test_a_mean_of_many_equal_numbers() -> None:
     """Of which the sum is far from each of them: 1 percent off, one after the other."""
     x = np.full((4096, 4096), 0.1, np.float32)

@@ -52,6 +52,7 @@ def test_arange_and_linspace_of_random_literals():
         same(rg.linspace(a, b, i % 9, endpoint=bool(i % 2)), expected.astype(F32))
 
 
+@pytest.mark.slow
 def test_a_named_number_of_elements_gives_the_same():
     for a, b in zip(literals(20, 3), literals(20, 4), strict=True):
         f = rg.jit(

@@ -100,6 +100,7 @@ def by_svd(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return recipe
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [rg.sqrt, rg.log, rg.exp], ids=["sqrt", "log", "exp"])
 @pytest.mark.parametrize("by", [by_eigh, by_eig, by_svd])
 @pytest.mark.sample(2)
@@ -226,6 +227,7 @@ def test_least_squares_of_lower_rank(rank: int) -> None:
         close(found, want, 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.sample(1)
 def test_determinants_of_singular_matrices(rank: int) -> None:

@@ -96,6 +96,7 @@ def test_matrix_power(n: int) -> None:
     close(rg.linalg.matrix_power(rg.asarray(x), n), np.linalg.matrix_power(x, n), 1e-8)
 
 
+@pytest.mark.slow
 def test_products() -> None:
     rng = np.random.default_rng(3)
     for a, b in (((2, 3), (4, 5)), ((3,), (2, 2)), ((2, 2), (3,)), ((2, 1, 3), (2, 2)), ((), (2,))):
@@ -421,6 +422,7 @@ def test_results_have_names() -> None:
             assert all(isinstance(x, rg.Tensor) for x in result)
 
 
+@pytest.mark.slow
 def test_symbolic_sizes_and_text(tmp_path: Any) -> None:
     def f(a: Any, b: Any) -> Any:
         w, v = rg.linalg.eigh(a)

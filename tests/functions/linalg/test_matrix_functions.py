@@ -152,6 +152,7 @@ def test_polar_factors_to_second_order(point: str, backend: str) -> None:
     same(lambda x: L.polar(x).U, lambda x: x @ L.invsqrtmh(mH(x) @ x), x, 2, 1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["root", "polar"])
 @pytest.mark.sample(1)
 def test_compiled(name: str) -> None:
@@ -166,6 +167,7 @@ def test_compiled(name: str) -> None:
     np.testing.assert_allclose(found, expected, 1e-11, 1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(4, 2), (2, 4), (2, 3, 2)])
 @pytest.mark.sample(1)
 def test_polar_against_scipy(shape: tuple[int, ...], backend: str) -> None:

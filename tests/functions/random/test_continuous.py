@@ -125,6 +125,7 @@ def test_gradients_of_beta() -> None:
             np.testing.assert_allclose(found, quantile_slope(x, cdf, (a, b)[k]), 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [0.3, 2.0, 20.0])
 @pytest.mark.sample(1)
 def test_gradient_of_von_mises(k: float) -> None:

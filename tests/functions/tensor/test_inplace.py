@@ -176,6 +176,7 @@ def test_retained_gradients(look):
     assert y.grad.tolist() == [12, 24]
 
 
+@pytest.mark.slow
 def test_retained_gradients_of_a_recording_that_is_cut():
     x = leaf()
     y = x * 3

@@ -119,6 +119,7 @@ def test_the_table_stays_where_it_is() -> None:
     assert len(places) == 1
 
 
+@pytest.mark.slow
 def test_lookups_without_backward_are_forgotten() -> None:
     table = tables(True)
     for _ in range(300):

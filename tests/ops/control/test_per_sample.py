@@ -89,6 +89,7 @@ def test_no_samples():
     assert found.shape == (0, 2)
 
 
+@pytest.mark.slow
 def test_one_compilation_for_any_number_of_samples():
     one = rg.grad(lambda x, k: repeated(x, k, 0.7))
     f = rg.jit(rg.vmap(one), shapes={"x": "N 2", "k": "N"})
@@ -169,6 +170,7 @@ def all_ops(graph):
     return found
 
 
+@pytest.mark.slow
 def test_the_choice_is_text_like_any_other():
     x, k, c = data("alike")
     graph = rg.trace(rg.vmap(rg.grad(repeated), (0, 0, None)), x, k, c)

@@ -181,6 +181,7 @@ def test_accuracy(name: str, dtype) -> None:
             assert error <= 24 * eps, (name, complex(w), complex(y), complex(right))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [complex64, complex128], ids=str)
 def test_no_overflow_on_the_way(dtype) -> None:
     big = float(np.finfo(dtype.dtype).max) / 4

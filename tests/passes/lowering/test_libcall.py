@@ -168,6 +168,7 @@ FACTORS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex64"])
 @pytest.mark.parametrize("op", FACTORS, ids=str)
 @pytest.mark.sample(3)
@@ -202,6 +203,7 @@ def test_the_same_bits_for_known_and_named_sizes(op: Op, dtype: str) -> None:
             np.testing.assert_allclose(found, expected, tolerance, tolerance)
 
 
+@pytest.mark.slow
 def test_pivots_of_equal_and_vanishing_columns() -> None:
     """Ties, zeros and permutations, whatever way the factors are found."""
     rng = np.random.default_rng(1)

@@ -228,6 +228,7 @@ def run(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_process_that_types_forks_and_ends() -> None:
     code = """
 import os, time, warnings, threading
@@ -260,6 +261,7 @@ assert any(t.name == "retrograd-compiler" for t in threading.enumerate())
     assert run(code) == "3\n"
 
 
+@pytest.mark.slow
 def test_it_can_be_switched_off() -> None:
     code = "import threading, retrograd as rg; "
     code += "from retrograd.runtime.executors import background_compiler; "

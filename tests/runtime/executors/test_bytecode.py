@@ -75,6 +75,7 @@ def test_a_long_function_and_its_gradient():
     assert [a.tobytes() for a in found] == [a.tobytes() for a in interpreted]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_jit_and_eager_evaluation_of_long_functions_agree():
     choose = random.Random(1)
@@ -137,6 +138,7 @@ def test_long_tables_are_cut(monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_several_threads_at_once():
     program = BytecodeExecutor(optimize(straight(3000)))
     inputs = [[np.array(0.1 * k), np.array(0.5)] for k in range(8)]

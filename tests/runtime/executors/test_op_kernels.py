@@ -160,6 +160,7 @@ def value(node: Node, arrays: Sequence[Array]) -> Array:
     return Executable(Graph(list(node.inputs), [node]))(arrays)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.sample(2)

@@ -107,6 +107,7 @@ def test_random_paddings(seed: int, tiny: None) -> None:
     assert len({y.tobytes() for y in results}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "kernel"), [(7, 3), (11, 3)])
 @pytest.mark.sample(1)
 def test_gradients_of_convolutions_by_pieces_of_images(size: int, kernel: int, tiny: None) -> None:

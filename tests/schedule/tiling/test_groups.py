@@ -66,6 +66,7 @@ def masked(rows: int, keys: int) -> Array:
     return mask
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("queries", "keys", "width", "kind"), [
     (409, 409, 13, "causal"), (401, 403, 16, "plain"), (412, 397, 7, "boolean"),
     (409, 409, 8, "boolean and causal"), (403, 401, 5, "added"),
@@ -156,6 +157,7 @@ def finished(q: Any, k: Any, v: Any) -> Any:
     return (y * y).sum() + (k * v[..., :-1]).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [turned, paired, finished])
 @pytest.mark.parametrize("far", [8, 1 << 30])
 @pytest.mark.sample(1)
@@ -179,6 +181,7 @@ def test_elements_are_what_all_kernels_agree_on():
 SHAPES = [((3, 5), 4, 7), ((2, 3, 9), 3, 11), ((2, 17), 16, 33), ((2, 2, 6), 1, 5), ((5, 8), 2, 8)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)
 @pytest.mark.parametrize(("cache", "causal"), [(8, True), (100, False)])
 @pytest.mark.sample(1)
@@ -189,6 +192,7 @@ def test_bits_are_those_of_kernels_in_turn(tiny, shape, width, keys, cache, caus
     same_as_in_turn(graph, arrays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)
 @pytest.mark.sample(1)
 def test_products_by_the_routine(tiny, shape, width, keys):
@@ -204,6 +208,7 @@ def test_products_by_the_routine(tiny, shape, width, keys):
     same_as_in_turn(graph, arrays)
 
 
+@pytest.mark.slow
 def test_half_precision_is_not_added_up_in_parts(tiny):
     """Partial sums in memory would be rounded to half precision."""
     tiny.setattr(TUNING, "tile_bytes", 8)
@@ -265,6 +270,7 @@ def test_blocks_of_a_product_that_reads_strips_are_wide(columns, strips):
     assert len({y.tobytes() for y in results}) == 1
 
 
+@pytest.mark.slow
 def test_images_go_through_convolutions_a_few_at_a_time():
     """Though a product of matrices behind them, which wants more rows, has as many."""
 

@@ -36,6 +36,7 @@ def perceptron(x: Any, w: Any) -> Any:
     return rg.logsumexp(rg.softmax(y) @ rg.ones((w.shape[0], 7)), axis=1).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("loss", [layer_norm, attention, perceptron])
 @pytest.mark.sample(1)

@@ -37,6 +37,7 @@ def test_it_learns(tmp_path: Path, batch: int) -> None:
     assert np.mean(losses) < 1.5 < np.log(10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.sample(1)
 def test_a_stopped_and_resumed_run_ends_with_the_same_bytes(tmp_path: Path, number: int) -> None:

@@ -26,6 +26,7 @@ def test_samples_depend_on_the_seed_only(trained: Path) -> None:
     assert all(len(t) <= 8 for t in texts)
 
 
+@pytest.mark.slow
 def test_samples_begin_with_the_prompt_and_end_at_the_length(trained: Path) -> None:
     model, tokenizer = load_model(trained)
     assert all(t.startswith("ka") for t in sample(model, tokenizer, 5, prompt="ka"))

@@ -22,6 +22,7 @@ def test_batches_are_padded_and_padding_does_not_count() -> None:
     assert loss == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_one_compilation_serves_every_length() -> None:
     trainer = GPTTrainer.fresh(DOCUMENTS, SMALL)
     lengths = {trainer.corpus.batch(i, 1)[0].shape[1] for i in range(10)}

@@ -39,6 +39,7 @@ def test_communities_of_a_novel_from_a_few_names() -> None:
 LONG = GraphConfig(per_class=2, dropout=0.4, hidden=8, steps=30, checkpoint_every=12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("conv", ["gcn", "gat"])
 @pytest.mark.sample(1)
 def test_a_resumed_run_ends_with_the_same_bytes(tmp_path: Path, conv: str) -> None:
@@ -54,6 +55,7 @@ def test_a_resumed_run_ends_with_the_same_bytes(tmp_path: Path, conv: str) -> No
     assert longer.step == 31
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_from_there(tmp_path: Path) -> None:
     class Interrupting(Silent):
         def update(self, step: int, loss: float, tokens: int) -> None:
@@ -67,6 +69,7 @@ def test_a_run_that_is_stopped_goes_on_from_there(tmp_path: Path) -> None:
     assert whole.checkpoint.read_bytes() == rest.checkpoint.read_bytes()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_resumed(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no checkpoint"):
         train(karate(), LONG, out=tmp_path, resume=True)

@@ -219,6 +219,7 @@ def test_transforms_of_an_axis_whose_size_has_a_name():
     assert forward.cache_stats()["compilations"] == hessian.cache_stats()["compilations"] == 1
 
 
+@pytest.mark.slow
 def test_a_named_number_of_steps_with_checkpoints():
     def loss(x):
         return rg.scan(lambda c, t: (rg.tanh(c + t), c * t), x[0], x, checkpoint="log")[1].sum()

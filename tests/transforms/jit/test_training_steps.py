@@ -186,6 +186,7 @@ def test_arguments_that_are_donated_are_not_remembered():
     assert again.shape == (2,)
 
 
+@pytest.mark.slow
 def test_what_calls_were_given_goes_with_their_results():
     w, x = parameter(1.0, 2.0), np.array([3.0, 5.0])
     slopes = rg.jit(rg.grad(cubes))

@@ -18,13 +18,17 @@ from retrograd.train.gpt.trainer import (
     source_of,
 )
 
+Outcome, Trainer = GPTOutcome, GPTTrainer  # within this package they need no longer name
+
 __all__ = [
     "Corpus",
     "GPT",
     "GPTConfig",
     "GPTOutcome",
+    "Outcome",
     "TrainConfig",
     "GPTTrainer",
+    "Trainer",
     "configurations",
     "draw_gradient",
     "load_model",

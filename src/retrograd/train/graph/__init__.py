@@ -20,10 +20,13 @@ from retrograd.train.graph.sources import (
 )
 from retrograd.train.graph.trainer import GraphConfig, saved_run
 
+Outcome = GraphOutcome  # within this package it needs no longer name
+
 __all__ = [
     "BUILT_IN",
     "GraphConfig",
     "GraphOutcome",
+    "Outcome",
     "Task",
     "atlas",
     "davis",
