@@ -20,11 +20,10 @@ def number(value: float, meaning: str) -> Any:
 class Tuning:
     """The numbers, each with its meaning; `_ns` and `_s` are times, `_bytes` sizes in memory."""
 
+    # fmt: off
     # Time of one thread. Measured on one machine, good enough to tell what is worth sharing.
-    cheap_op_ns: float = number(
-        0.03,
-        "fusion and tiling: time of an element of a cheap operation, in a vector of floats",
-    )
+    cheap_op_ns: float = number(0.03,
+        "fusion and tiling: time of an element of a cheap operation, in a vector of floats")
     division_ns: float = number(0.15, "the same for a division")
     transcendental_ns: float = number(0.6, "the same for a function such as exp")
     multiply_add_ns: float = number(0.0125, "time of a multiply-add of a contraction")
@@ -41,153 +40,101 @@ class Tuning:
     # Fusion.
     kernel_nodes: int = number(120, "nodes in one kernel, at most")
     view_readers: int = number(6, "different indices, or kernels, that may read one view")
-    recompute_bytes: int = number(
-        1 << 20,
-        "loading a value of a larger array takes longer than to compute a cheap one",
-    )
-    recompute_nodes: int = number(
-        8,
-        "cheap nodes that are computed again, rather than to store the last of them",
-    )
+    recompute_bytes: int = number(1 << 20,
+        "loading a value of a larger array takes longer than to compute a cheap one")
+    recompute_nodes: int = number(8,
+        "cheap nodes that are computed again, rather than to store the last of them")
     free_load_ratio: int = number(16, "an array so many times smaller is loaded at no cost")
     concat_parts: int = number(4, "a concat of more parts is copied part by part")
-    fused_map_values: int = number(
-        400,
-        "scalar values in the body of a horizontally fused nest, roughly",
-    )
+    fused_map_values: int = number(400,
+        "scalar values in the body of a horizontally fused nest, roughly")
     fused_map_candidates: int = number(3, "nests of one domain that an elementwise node may join")
 
     # Loop nests and memory.
-    scatter_slice_elements: int = number(
-        32,
-        "elements of a destination from which on threads share the destinations of a scatter:"
-        " each thread looks at all positions, and cannot guess which are its own",
-    )
+    scatter_slice_elements: int = number(32,
+        "elements of a destination from which on threads share the destinations of a scatter: "
+        "each thread looks at all positions, and cannot guess which are its own")
     far_scatter_slice_elements: int = number(16, "the same where the result is far from a core")
-    far_scatter_bytes: int = number(
-        1 << 21,
-        "a result of a scatter of so many bytes is far from a core",
-    )
+    far_scatter_bytes: int = number(1 << 21,
+        "a result of a scatter of so many bytes is far from a core")
     gemm_pack_bytes: int = number(1 << 19, "memory of a thread for packed parts of matrices")
     gemm_totals_bytes: int = number(1 << 18, "and behind it for totals of groups of products")
-    large_output_bytes: int = number(
-        1 << 28,
-        "a long loop does not keep an input and an output of more apart",
-    )
-    freeing_ratio: int = number(
-        8,
-        "a kernel that reads so many times what it writes runs early, to free memory",
-    )
+    large_output_bytes: int = number(1 << 28,
+        "a long loop does not keep an input and an output of more apart")
+    freeing_ratio: int = number(8,
+        "a kernel that reads so many times what it writes runs early, to free memory")
     prefetch_row_bytes: int = number(256, "shorter rows are not prefetched during a matrix product")
     kept_arena_layouts: int = number(256, "memory layouts of a plan that are kept, by sizes")
-    shared_walk_ns: int = number(
-        100_000,
-        "threads may share the levels of a walk through a graph that takes longer",
-    )
+    shared_walk_ns: int = number(100_000,
+        "threads may share the levels of a walk through a graph that takes longer")
     common_layout_size: int = number(512, "sizes up to this share memory layouts, several at once")
 
     # Tile groups.
-    summing_elements: int = number(
-        2,
-        "sums over rows go element by element from so many elements on: one is for one thread",
-    )
+    summing_elements: int = number(2,
+        "sums over rows go element by element from so many elements on: one is for one thread")
     parallel_grain_ns: float = number(15_000, "threads share work from so much on")
     tile_grain_ns: float = number(20_000, "work of a tile, at least")
     tile_bytes: int = number(1 << 19, "bytes that a tile may touch")
-    tile_result_bytes: int = number(
-        1 << 22,
-        "bytes of one result in a tile that no cache near by holds",
-    )
+    tile_result_bytes: int = number(1 << 22,
+        "bytes of one result in a tile that no cache near by holds")
     row_split_bytes: int = number(1 << 19, "a larger row is cut further")
     group_rows: int = number(8, "rows of a tile group of several kernels, at least")
     short_row_bytes: int = number(64, "a shorter row is as well in memory as in the cache")
     gemm_tile_rows: int = number(64, "rows of a tile of a matrix product, at least")
-    narrow_gemm_columns: int = number(
-        48,
-        "columns of a product up to which a tile reads its left matrix from where it is",
-    )
-    group_kernels: int = number(
-        200,
-        "kernels of a tile group, at most: the time to compile its loop grows faster than they do",
-    )
-    overtaken_kernels: int = number(
-        40,
-        "kernels that may be overtaken by one that joins a tile group",
-    )
-    remat_time_ratio: float = number(
-        8,
-        "large results are computed again in up to so many times the time that it takes to "
-        "write and read them",
-    )
-    remat_memory_ratio: float = number(
-        2,
-        "and if they are so many times as large as what has to be kept for it",
-    )
+    narrow_gemm_columns: int = number(48,
+        "columns of a product up to which a tile reads its left matrix from where it is")
+    group_kernels: int = number(200,
+        "kernels of a tile group, at most: the time to compile its loop grows faster than they do")
+    overtaken_kernels: int = number(40,
+        "kernels that may be overtaken by one that joins a tile group")
+    remat_time_ratio: float = number(8,
+        "large results are computed again in up to so many times the time that it takes to write "
+        "and read them")
+    remat_memory_ratio: float = number(2,
+        "and if they are so many times as large as what has to be kept for it")
 
     # Kernels.
     gemm_vector_columns: int = number(16, "columns of a vector, at most")
-    poll_elements: int = number(
-        1 << 16,
-        "elements of a nest after which it looks whether the run is to stop",
-    )
-    short_body_values: int = number(
-        80,
-        "values of a nest whose last lanes are written for vectors of two sizes",
-    )
+    poll_elements: int = number(1 << 16,
+        "elements of a nest after which it looks whether the run is to stop")
+    short_body_values: int = number(80,
+        "values of a nest whose last lanes are written for vectors of two sizes")
 
     # Matrix products.
-    gemm_depth_bytes: int = number(
-        1024,
-        "bytes of a column of a packed block of the right matrix; up to eight times as many "
-        "where it is narrow, so that rows of the left one are read in one go; fewer where "
-        "those are not contiguous",
-    )
+    gemm_depth_bytes: int = number(1024,
+        "bytes of a column of a packed block of the right matrix; up to eight times as many where"
+        " it is narrow, so that rows of the left one are read in one go; fewer where those are "
+        "not contiguous")
     cache_line_bytes: int = number(64, "bytes that are fetched at once")
-    gemm_copy_stride_bytes: int = number(
-        1024,
-        "columns of the left matrix that lie so far apart are copied",
-    )
+    gemm_copy_stride_bytes: int = number(1024,
+        "columns of the left matrix that lie so far apart are copied")
     zero_scan_steps: int = number(8, "steps of a product that are looked at together for zeros")
-    small_gemm_elements: int = number(
-        1 << 12,
-        "elements of right matrices that are transposed together",
-    )
-    small_gemm_rows: int = number(
-        8,
-        "sums side by side that take no longer than one waits for the next product",
-    )
+    small_gemm_elements: int = number(1 << 12,
+        "elements of right matrices that are transposed together")
+    small_gemm_rows: int = number(8,
+        "sums side by side that take no longer than one waits for the next product")
     split_k_columns: int = number(240, "columns of a part of a product that is split along k")
 
     # Routines.
     transpose_tile_rows: int = number(16, "rows and columns of what is transposed at a time")
     inverse_block_rows: int = number(32, "rows of a triangle that LAPACK inverts")
-    recursive_inverse_rows: int = number(
-        160,
-        "triangles of more rows are inverted by halves, where numbers are real",
-    )
-    reflected_columns: int = number(
-        16,
-        "right sides up to which reflections are applied one by one",
-    )
-    unrolled_matrix_rows: int = number(
-        6,
-        "up to this size, where it is known, routines are straight code",
-    )
+    recursive_inverse_rows: int = number(160,
+        "triangles of more rows are inverted by halves, where numbers are real")
+    reflected_columns: int = number(16,
+        "right sides up to which reflections are applied one by one")
+    unrolled_matrix_rows: int = number(6,
+        "up to this size, where it is known, routines are straight code")
     factored_matrix_rows: int = number(16, "up to this size calling LAPACK to factor takes longer")
     solved_matrix_rows: int = number(12, "and to solve")
-    looped_polynomial_terms: int = number(
-        6,
-        "coefficients of a polynomial from which on a loop is quicker to compile",
-    )
+    looped_polynomial_terms: int = number(6,
+        "coefficients of a polynomial from which on a loop is quicker to compile")
 
     # Programs.
     shared_level_ns: int = number(6_000, "threads share a level of a graph that takes longer")
     untabled_kernels: int = number(100, "kernels of a program that needs no launch table, at most")
     serial_path_kernels: int = number(100, "kernels of a way for one thread, at most")
-    stop_poll_ns: float = number(
-        2e6,
-        "kernels that take longer look themselves whether the run is to stop",
-    )
+    stop_poll_ns: float = number(2e6,
+        "kernels that take longer look themselves whether the run is to stop")
 
     # Vectors and sorting.
     shuffle_bytes: int = number(16, "bytes of a part of a vector within which shuffles are fast")
@@ -195,88 +142,61 @@ class Tuning:
     radix_bits: int = number(8, "bits of a digit of the radix sort")
     sort_vector_elements: int = number(8, "elements of a vector of keys")
     top_k_vector_elements: int = number(32, "elements that are compared at once")
-    top_k_inserted_words: int = number(
-        24,
-        "wanted words up to which each candidate takes its place at once",
-    )
+    top_k_inserted_words: int = number(24,
+        "wanted words up to which each candidate takes its place at once")
     top_k_candidate_ratio: int = number(4, "else: times as many candidates as are wanted")
-    top_k_row_ratio: int = number(
-        2,
-        "a row is so many times as long as the room for candidates, or it is sorted",
-    )
+    top_k_row_ratio: int = number(2,
+        "a row is so many times as long as the room for candidates, or it is sorted")
 
     # What is kept.
-    disk_cache_bytes: int = number(
-        256 << 20,
-        "of a disk cache; beyond it, what was not used for longest is removed",
-    )
+    disk_cache_bytes: int = number(256 << 20,
+        "of a disk cache; beyond it, what was not used for longest is removed")
     disk_cache_kept_share: float = number(0.75, "of the limit, when something has to be removed")
     disk_block_bytes: int = number(4096, "bytes that a file takes at least")
     abandoned_file_s: int = number(3600, "then the unfinished file of another process is removed")
     kept_arena_bytes: int = number(1 << 18, "memory that may be kept for sizes not in use")
     gil_held_ns: int = number(30_000, "for so long a call may keep other threads of Python waiting")
-    kept_frames: int = number(
-        256,
-        "combinations of named sizes whose memory layout is kept at hand",
-    )
+    kept_frames: int = number(256,
+        "combinations of named sizes whose memory layout is kept at hand")
 
     # Which executor runs a graph, and when it is compiled.
-    background_idle_s: float = number(
-        0.05,
-        "the background compiler begins when nothing was interpreted for so long: somebody "
-        "types, or computes otherwise",
-    )
+    background_idle_s: float = number(0.05,
+        "the background compiler begins when nothing was interpreted for so long: somebody types,"
+        " or computes otherwise")
     background_poll_s: float = number(0.005, "it looks so often whether the process ends, or forks")
     background_programs: int = number(64, "programs that wait for it; of more, those that ran last")
-    hasty_product_work: int = number(
-        1 << 26,
-        "pairs of multiply-adds that code made in haste does while better code is compiled in the "
-        "background; for more, a product waits for it",
-    )
-    bytecode_operations: int = number(
-        16_000,
-        "so many operations take seconds to compile into one function",
-    )
-    bytecode_elements: int = number(
-        64,
-        "elements that an operation makes, on average, if its call is what takes time",
-    )
-    bytecode_repetition: int = number(
-        16,
-        "operations of each kind, on average, in a graph that becomes bytecode",
-    )
+    hasty_product_work: int = number(1 << 26,
+        "pairs of multiply-adds that code made in haste does while better code is compiled in the"
+        " background; for more, a product waits for it")
+    bytecode_operations: int = number(16_000,
+        "so many operations take seconds to compile into one function")
+    bytecode_elements: int = number(64,
+        "elements that an operation makes, on average, if its call is what takes time")
+    bytecode_repetition: int = number(16,
+        "operations of each kind, on average, in a graph that becomes bytecode")
     bytecode_calls: int = number(1 << 19, "calls after which Python may look for signals")
     interpreted_nodes: int = number(200, "nodes that are interpreted before a program is compiled")
     huge_nodes: int = number(3000, "graphs of more nodes take minutes to compile")
     huge_runs: int = number(4, "and so many runs to believe that they return")
     node_elements: int = number(20_000, "elements that take about as long as a node")
-    draw_nodes: int = number(
-        8,
-        "nodes that take about as long to interpret and to compile as a draw",
-    )
+    draw_nodes: int = number(8,
+        "nodes that take about as long to interpret and to compile as a draw")
     draw_operations: int = number(50, "operations that a proposal of a draw takes, about")
-    waiting_nodes: int = number(
-        64,
-        "others may have to wait for what so many nodes take to compile, as there is one compiler",
-    )
+    waiting_nodes: int = number(64,
+        "others may have to wait for what so many nodes take to compile, as there is one compiler")
     node_s: float = number(15e-6, "seconds of interpreting that count as a node")
 
     # The rest of the runtime.
-    hashed_constant_bytes: int = number(
-        1 << 24,
-        "graphs with more bytes of constants are not kept on disk: hashing costs more than it"
-        " saves",
-    )
+    hashed_constant_bytes: int = number(1 << 24,
+        "graphs with more bytes of constants are not kept on disk: hashing costs more than it "
+        "saves")
     signal_poll_s: float = number(0.1, "a signal that another thread was given does not end a wait")
-    spin_s: float = number(
-        200e-6,
+    spin_s: float = number(200e-6,
         "a waiting thread spins so long before it sleeps: what sleeping costs on a virtual "
-        "machine, which gives the processor away, and about what tiles differ by",
-    )
-    crowded_spin_s: float = number(
-        2e-6,
-        "the same where threads outnumber processors, or others need them",
-    )
+        "machine, which gives the processor away, and about what tiles differ by")
+    crowded_spin_s: float = number(2e-6,
+        "the same where threads outnumber processors, or others need them")
+    # fmt: on
 
     def __str__(self) -> str:
         width = max(len(f.name) for f in fields(self))

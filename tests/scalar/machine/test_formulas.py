@@ -1,6 +1,7 @@
 """The rules of an opcode as steps."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 
@@ -8,7 +9,7 @@ from retrograd.ops import elementwise as el
 from retrograd.scalar.machine.formulas import OpcodeFormula, backward, forward, slot
 from retrograd.scalar.machine.opcodes import BY_NAME, OPCODES
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[..., float]] = {
     "mul": lambda a, b: a * b, "add": lambda a, b: a + b, "neg": lambda a: -a,
     "sub": lambda a, b: a - b, "div": lambda a, b: a / b, "zmul": lambda a, b: a * b,
     "zdiv": lambda a, b: a / b, "sin": math.sin, "cos": math.cos,

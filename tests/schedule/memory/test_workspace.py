@@ -3,6 +3,7 @@
 import retrograd as rg
 from retrograd.ir import Dim, float32, spec
 from retrograd.ops.numerics.summation import PRODUCTS
+from retrograd.schedule.loop_nest import GemmNest
 from retrograd.schedule.memory.workspace import waiting, work_bytes
 from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.tuning import TUNING
@@ -27,7 +28,7 @@ def test_only_long_sums_need_memory_for_totals() -> None:
         plan = KernelPlan(
             rg.trace(lambda x, y: x @ y, spec((70, k), float32), spec((k, 90), float32))
         )
-        products = [n for kernel in plan.every for n in kernel.nests if n.kind == "gemm"]
+        products = [n for kernel in plan.every for n in kernel.nests if isinstance(n, GemmNest)]
         assert products
         assert plan.work is not None
         assert plan.work.bytes == work_bytes(products, plan.tile_groups)

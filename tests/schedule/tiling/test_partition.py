@@ -72,3 +72,9 @@ def test_the_largest_block_is_never_larger_than_said() -> None:
             blocks = max(rows // piece, min(rows, 2))
             sizes = [rows * (k + 1) // blocks - rows * k // blocks for k in range(blocks)]
             assert max(sizes, default=0) <= most
+
+
+def test_sizes_come_in_an_order_that_no_hash_decides():
+    """The text of a module numbers them in this order, and is looked up on disk."""
+    group = groups.TileGroup([], N)
+    assert group.sizes == [N]

@@ -109,9 +109,9 @@ class TileGroup:
         return TUNING.gemm_tile_rows if products else 1
 
     @property
-    def sizes(self) -> set[Dim]:
-        """The sizes by which a tile group is cut."""
-        return {d for d in (self.rows, self.tile_count) if isinstance(d, Dim)}
+    def sizes(self) -> list[Dim]:
+        """The sizes by which a tile group is cut, each once."""
+        return [d for d in dict.fromkeys((self.rows, self.tile_count)) if isinstance(d, Dim)]
 
     @property
     def max_tile_rows(self) -> int:
