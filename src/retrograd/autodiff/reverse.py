@@ -52,7 +52,7 @@ def pullback(
 
     Computes `sum_k cotangents[k]^T d outputs[k] / d wrt[i]` for each i. None means that no output
     depends on `wrt[i]` through differentiable operations. The walk does not pass nodes of `stop`.
-    What was computed in a region is computed again for it (`autodiff.recompute`). `visit` is told
+    What was computed in a region is computed again for it (`autodiff/remat.py`). `visit` is told
     every step of the walk.
 
     The gradient of a real L with respect to a complex z is `dL/dRe(z) + i dL/dIm(z)`: a step

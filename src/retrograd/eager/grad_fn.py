@@ -1,5 +1,7 @@
-"""What became of long recordings, and of calls of compiled functions: segments and calls, and the
-leaves that lead to them.
+"""The history of leaves that were computed: segments of long recordings, calls of compiled
+functions.
+
+Not the graph of an ordinary recording, which is that of its trace nodes.
 
 A recording that grows long is cut (`segments.py`). What somebody holds of it is computed and goes
 on as a leaf; where a gradient may ask for its history, the leaf knows its `GradFn`: the segment,

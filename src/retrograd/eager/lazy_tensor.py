@@ -1,4 +1,4 @@
-"""Recording by running: handles on values, and their evaluation when somebody looks.
+"""`LazyTensor`: handles on values, their states, and evaluation when somebody looks.
 
 An operation on a `LazyTensor` returns another `LazyTensor`, which stands for a trace node in a
 buffer (`trace_buffer.py`) or, where a transform, a tape or a trace is at work, for a node. Values

@@ -1,4 +1,5 @@
-"""Recording in buffers: operations that were recorded before are looked up, others are learned.
+"""Eager dispatch of unary and binary operations: those recorded before are looked up in the trace
+cache, others are learned.
 
 Here are operations of one and two operands; calls of any library function are in `call_cache.py`.
 """

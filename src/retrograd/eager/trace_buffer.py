@@ -1,5 +1,5 @@
-"""Buffers: what a thread records between two executions, as trace nodes and the data in their
-slots.
+"""Trace buffers: what a thread has recorded and not yet executed, as trace nodes and the data in
+their slots.
 
 A tensor that was computed by a library function is a trace node in a buffer. Looking at it runs the
 program of everything in the buffer that is needed and held by somebody; the program hangs on the

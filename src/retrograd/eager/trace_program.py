@@ -1,4 +1,4 @@
-"""The program of a buffer, with where its arguments are found."""
+"""`TraceProgram`: the compiled program of a trace buffer, with where its arguments are found."""
 
 from __future__ import annotations
 

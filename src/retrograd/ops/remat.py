@@ -2,7 +2,7 @@
 
 A *region* is what lies between `region_in` nodes, one for each value that is computed outside and
 read inside, and `region_out` nodes, one for each value that is read outside. They may be nested,
-like parentheses, along every path. `autodiff.recompute` says what becomes of a region.
+like parentheses, along every path. `autodiff/remat.py` says what becomes of a region.
 """
 
 from __future__ import annotations

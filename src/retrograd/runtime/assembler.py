@@ -1,4 +1,4 @@
-"""From LLVM's text to object code, by way of the store: equal texts are compiled once."""
+"""From LLVM's text to object code, by way of the disk cache: equal texts are compiled once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Compiled code on disk, so that the next process need not compile it again.
+"""The disk cache of compiled code, so that the next process need not compile it again.
 
-A store is a directory of files, one for each entry, whose name is the entry's key: a hash of all
+It is a directory of files, one for each entry, whose name is the entry's key: a hash of all
 that its content depends on. Entries appear whole or not at all, so any number of processes may
-share a store; they never change, and which of two equal ones wins does not matter. What is damaged
+share it; they never change, and which of two equal ones wins does not matter. What is damaged
 is removed and compiled again, and what cannot be written is not kept: a full disk or a directory
 that is read-only costs time, never an error.
 

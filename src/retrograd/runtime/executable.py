@@ -78,7 +78,7 @@ class SpecializedExecutable:
         self._make_array = np.empty if own is Executable.allocate else program.allocate
         # Whether C can read the arrays; those of no elements need care.
         self.plain = self.expected is not None and all(math.prod(s) for _, s in self.inputs)
-        # Whether a call in C can run it, see call.py. What needs much memory shares it.
+        # Whether a call in C can run it, see fast_call.py. What needs much memory shares it.
         self.at_once = self.brief and self.placement.arena <= TUNING.kept_arena_bytes
         # What becomes known while the program runs is set then.
         known = {**dict.fromkeys(facts.hidden, 1), **sizes}
@@ -201,7 +201,7 @@ class SpecializedExecutable:
 
 def start_compiler() -> Compiler:
     """The compiler, ready: for what comes first at a prompt, so that nothing later waits for it."""
-    with IMPORTING:  # llvmlite is loaded when first needed, see engine.py
+    with IMPORTING:  # llvmlite is loaded when first needed, see compiler.py
         from retrograd.runtime.compiler import engine
 
     return engine()

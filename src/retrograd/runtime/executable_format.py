@@ -1,7 +1,7 @@
-"""What it takes to run a compiled graph, as plain data: what the store keeps of a program.
+"""Serialized metadata of a compiled program: what it takes to run it, kept in the disk cache.
 
-A process that finds the recipe of a graph, and the object code it names, neither optimises nor
-plans nor compiles.
+A process that finds the `ExecutableRecord` of a graph, and the object code it names, neither
+optimises nor plans nor compiles.
 """
 
 from __future__ import annotations

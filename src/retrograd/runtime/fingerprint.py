@@ -1,7 +1,8 @@
-"""When two programs are the same: all that the code of a program depends on.
+"""The key of a graph in the compilation cache: a hash of all that its code depends on.
 
 That is the graph as given, how it is compiled and for what, and the compiler itself, down to its
-files: a changed compiler finds nothing of what another one left.
+files: a changed compiler finds nothing of what another one left. Object code has a key of its own,
+of its LLVM text (`assembler.py`).
 """
 
 from __future__ import annotations

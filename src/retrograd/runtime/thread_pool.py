@@ -1,4 +1,4 @@
-"""The team: threads that run one program together.
+"""The thread pool, its Python half: a team of threads that run one program together.
 
 The native half is `runtime/native/thread_pool.c`. A program is called on the caller's thread alone:
 `i64 run(ptr block, i64 0, i64 threads, ptr team)`. What is to be shared it hands to

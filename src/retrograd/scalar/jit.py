@@ -1,4 +1,4 @@
-"""`jit` of functions of Values: traced once for each structure, then run by the batch machine."""
+"""`jit` of functions of Values: traced once for each structure, then run by the vector machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`Value` in C, where `accelerate/value.c` was built: what does not happen for every operation."""
+"""The recorder of `Value` in C, where `accelerate/value.c` was built; here is what does not happen
+for every operation."""
 
 from __future__ import annotations
 

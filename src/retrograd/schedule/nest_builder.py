@@ -30,7 +30,7 @@ class NestBuilder:
         scratch: Callable[[TensorType], Buffer],
         light: bool = False,
     ) -> None:
-        self.light = light  # see `Plan`
+        self.light = light  # see `KernelPlan`
         self.node = node
         self.stored = stored
         self.out = stored[node]

@@ -1,4 +1,5 @@
-"""Buffers of a tape: what is recorded on a tape, by the recorder that everything is recorded by.
+"""`TapeBuffer`, a trace buffer that a `Tape` owns: what is recorded on a tape, by the recorder that
+everything is recorded by.
 
 A tape has buffers of its own, one after the other. A handle that is on a tape leads to the tape's
 buffer also where it stands for an array, so the fast recorder serves it as it serves others. Two

@@ -107,7 +107,9 @@ class KernelEmitter(FunctionBuilder):
         """Start a nest: find out what its values depend on, write those that need no loop."""
         self.nest, self.copies, self.mask = nest, 1, None
         self.counters: dict[int, list[str]] = {}
-        self.in_blocks: set[int] = set()  # loops that go through a part at a time, see summing.py
+        self.in_blocks: set[int] = (
+            set()
+        )  # loops that go through a part at a time, see blocked_sum.py
         self.levels: list[list[SSAValue]] = [[] for _ in range(len(nest.loops) + 2)]
         self.uses: dict[SSAValue, int] = {}  # loops a value depends on, as bits
         self._scalars: list[Names] = [{}]  # by open loop

@@ -1,5 +1,5 @@
-"""The incomplete gamma and beta functions and their derivatives: the formulas of `ops.incomplete`
-in registers of doubles."""
+"""The incomplete gamma and beta functions and their derivatives: the formulas of
+`ops/special/incomplete/` in registers of doubles."""
 
 from __future__ import annotations
 

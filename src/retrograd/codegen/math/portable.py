@@ -1,4 +1,4 @@
-"""The formulas of `ops.portable` in registers: no operation is fused with another."""
+"""The formulas of `ops/special/portable.py` in registers: no operation is fused with another."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The function that runs a program's kernels: which thread runs what, and when threads wait.
 
-The caller goes through the epochs of the plan. In an epoch, tile groups of rows are shared: block
-`b` belongs to thread `b * threads / blocks`, roughly, unless another one has nothing else to do
+The caller goes through the epochs of the plan. In an epoch, tile groups are shared: tile `b`
+belongs to thread `b * threads / tiles`, roughly, unless another one has nothing else to do
 before it is begun, and takes it over. The other kernels are run by the caller. It goes on to the
-next epoch when all blocks are finished, and nobody has met with an index check that failed.
+next epoch when all tiles are finished, and nobody has met with an index check that failed.
 
 All this is written down in a table, which `rg_drive` follows: see `launch_layout.py`. A short
 program for one thread calls its kernels itself.

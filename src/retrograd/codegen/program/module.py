@@ -1,9 +1,10 @@
 """The text of the LLVM module of a plan: kernels, and the function that runs them in order.
 
 `run(block, thread, threads, team)` gets one array of 8-byte slots: addresses of the buffers and
-values of the sizes, then the status, the address of a table of times, a word that is not 0 when
-the run is to stop, and the address of that word. Every thread of a team calls it with the same
-block. It returns 0, or the number of the index check that failed, counted from 1.
+values of the sizes, then the status, the address of a table of times, a word that is not 0 when the
+run is to stop, and the address of that word. The caller's thread calls it; workers of the thread
+pool take part in what it shares. It returns 0, or the number of the index check that failed,
+counted from 1.
 """
 
 from __future__ import annotations

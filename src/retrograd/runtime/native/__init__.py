@@ -42,7 +42,7 @@ def object_code(name: str) -> bytes:
 def addresses() -> dict[str, int]:
     """Where the functions of the runtime are, by name. They are loaded for good: workers of the
     thread pool are inside while the interpreter shuts down, and disposes of what it holds."""
-    # llvmlite is loaded when first needed, see engine.py.
+    # llvmlite is loaded when first needed, see compiler.py.
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

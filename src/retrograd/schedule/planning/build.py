@@ -42,7 +42,7 @@ class PlanBuilder:
     ) -> None:
         self.source, self.graph = graph, lowered(graph, light)
         self.memory = memory
-        self.light = light  # see `Plan`
+        self.light = light  # see `KernelPlan`
         self.buffers: dict[Node, Buffer] = dict(zip(self.graph.inputs, inputs, strict=True))
         self.kernels: list[Kernel] = []
         fusion = Fusion(self.graph)

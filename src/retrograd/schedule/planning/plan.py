@@ -1,7 +1,8 @@
 """The kernel plan: a graph as a list of kernels over buffers, for emitters to print.
 
-A kernel computes one stored node by one or a few loop nests, from buffers to a buffer. Kernels run
-in order. Nothing here depends on the machine or on the language that an emitter writes.
+A kernel computes one stored node, or several of one domain, by one or a few loop nests, from
+buffers to buffers. Kernels run in order. Nothing here depends on the machine or on the language
+that an emitter writes.
 """
 
 from __future__ import annotations
