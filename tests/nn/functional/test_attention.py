@@ -7,6 +7,7 @@ import pytest
 from scipy.special import softmax
 
 import retrograd as rg
+from tests.nn.functional.torch_cases import compare, normal
 
 F = rg.nn.functional
 rng = np.random.default_rng(0)
@@ -74,3 +75,12 @@ def test_refusals() -> None:
         attend(Q, K, V, attn_mask=np.zeros((L, L + 1), bool))
     with pytest.raises(rg.DTypeError):
         attend(Q, K, V, attn_mask=np.zeros((L, L), int))
+
+
+@pytest.mark.torch
+def test_heads_of_queries_that_share_keys() -> None:
+    arrays = normal(2, 6, 4, 5), normal(2, 3, 7, 5, seed=1), normal(2, 3, 7, 2, seed=2)
+    f = lambda m, q, k, v: m.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    compare(f, arrays, "enable_gqa")
+    with pytest.raises(rg.ShapeError, match="multiple"):
+        f(rg.nn.functional, arrays[0][:, :5], *arrays[1:])

@@ -43,15 +43,11 @@ from retrograd.nn.functional.adaptive_pool import (
     max_unpool3d,
     unfold,
 )
-from retrograd.nn.functional.affine import (
-    bilinear,
-    embedding,
-    embedding_bag,
-    linear,
-    one_hot,
+from retrograd.nn.functional.affine import bilinear, linear
+from retrograd.nn.functional.attention import (
+    multi_head_attention_forward,
     scaled_dot_product_attention,
 )
-from retrograd.nn.functional.attention import multi_head_attention_forward
 from retrograd.nn.functional.conv_pool import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -62,6 +58,7 @@ from retrograd.nn.functional.conv_pool import (
     conv1d,
     conv2d,
     conv3d,
+    conv_tbc,
     conv_transpose1d,
     conv_transpose2d,
     conv_transpose3d,
@@ -77,12 +74,8 @@ from retrograd.nn.functional.dropouts import (
     dropout3d,
     feature_alpha_dropout,
 )
-from retrograd.nn.functional.fractional_pool import (
-    conv_tbc,
-    fractional_max_pool2d,
-    fractional_max_pool3d,
-    linear_cross_entropy,
-)
+from retrograd.nn.functional.embeddings import embedding, embedding_bag, one_hot
+from retrograd.nn.functional.fractional_pool import fractional_max_pool2d, fractional_max_pool3d
 from retrograd.nn.functional.interpolation import (
     affine_grid,
     channel_shuffle,
@@ -103,6 +96,7 @@ from retrograd.nn.functional.losses import (
     huber_loss,
     kl_div,
     l1_loss,
+    linear_cross_entropy,
     mse_loss,
     nll_loss,
     smooth_l1_loss,

@@ -1,17 +1,109 @@
-"""Attention in several heads, as PyTorch has it."""
+"""Attention, alone and in several heads, as PyTorch has it."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+from ml_dtypes import finfo
+
 import retrograd as rg
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
+from retrograd.ir import Dim
 from retrograd.ir.source import located
-from retrograd.nn.functional.affine import linear, root_scale
+from retrograd.nn.functional.affine import here, linear
 from retrograd.nn.functional.dropouts import dropout
+
+
+@located
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """`softmax(query key^T * scale) value` (Vaswani et al., arXiv:1706.03762).
+
+    `[..., L, E]`, `[..., S, E]`, `[..., S, V]` give `[..., L, V]`; leading axes broadcast. `scale`
+    is `1 / sqrt(E)` by default. `attn_mask` broadcasts to `[..., L, S]`: a boolean one is true
+    where a query may look at a key, a floating one is added to the scores. With `is_causal` query
+    i looks at keys 0 to i. A query that a boolean mask leaves no key gives 0.
+
+    With `enable_gqa` keys and values may have fewer heads (axis -3) than queries, by a whole
+    factor: each of theirs serves that many heads of queries (Ainslie et al., arXiv:2305.13245).
+
+    `ShapeError` where the shapes do not fit, `DTypeError` for a mask that is neither boolean nor
+    floating.
+
+    >>> import retrograd as rg
+    >>> x = rg.ones((2, 5, 4))
+    >>> rg.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True).shape
+    (2, 5, 4)
+    """
+    q, k, v = rg.asarray(query), rg.asarray(key), rg.asarray(value)
+    if enable_gqa:
+        k, v = (_for_all_heads(x, q) for x in (k, v))
+    if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ShapeError(
+            f"attention{here()} of query {q.shape}, key {k.shape}, value {v.shape}: query and key "
+            "must agree in the last axis, key and value in the last but one"
+        )
+    width = q.shape[-1]
+    scores = (q * (root_scale(width, q) if scale is None else scale)) @ k.mT
+    probabilities = _attention_weights(scores, attn_mask, is_causal)
+    return dropout(probabilities, dropout_p, dropout_p > 0, generator=generator) @ v
+
+
+def root_scale(width: int | Dim, x: Tensor) -> Any:
+    """`1 / sqrt(width)`, a factor of x."""
+    if not isinstance(width, Dim):
+        return 1 / math.sqrt(width)
+    return (1 / rg.sqrt(rg.asarray(width, dtype=rg.float64))).astype(x.dtype)
+
+
+def _for_all_heads(x: Tensor, query: Tensor) -> Tensor:
+    """Keys or values, each head as often as there are heads of queries that share it."""
+    if min(x.ndim, query.ndim) < 3 or not x.shape[-3] or query.shape[-3] % x.shape[-3]:
+        raise ShapeError(
+            f"attention{here()} with enable_gqa: the heads of the query, {query.shape}, are a "
+            f"multiple of those of key and value, {x.shape} (axis -3)"
+        )
+    return rg.repeat(x, query.shape[-3] // x.shape[-3], axis=-3)
+
+
+def _attention_weights(scores: Tensor, mask: Any, causal: bool) -> Tensor:
+    lowest = float(finfo(scores.dtype.dtype).min)
+    allowed = None
+    if causal:
+        allowed = rg.tril(rg.ones(scores.shape[-2:], dtype=rg.bool))
+    if mask is None:
+        return rg.softmax(scores if allowed is None else rg.where(allowed, scores, lowest))
+    mask = rg.asarray(mask)
+    _check_mask(mask, scores)
+    if mask.dtype.is_float:
+        scores = scores + mask.astype(scores.dtype)
+        return rg.softmax(scores if allowed is None else rg.where(allowed, scores, lowest))
+    allowed = mask if allowed is None else mask & allowed
+    # The second where makes rows without any key 0 and keeps their gradient finite.
+    return rg.where(allowed, rg.softmax(rg.where(allowed, scores, lowest)), 0.0)
+
+
+def _check_mask(mask: Tensor, scores: Tensor) -> None:
+    if not (mask.dtype.is_float or mask.dtype is rg.bool):
+        raise DTypeError(f"attention{here()}: a mask is boolean or floating, not {mask.dtype}")
+    sizes = zip(reversed(mask.shape), reversed(scores.shape), strict=False)
+    if mask.ndim > scores.ndim or any(m not in (1, n) for m, n in sizes):
+        raise ShapeError(
+            f"attention{here()}: the mask, {mask.shape}, does not broadcast to {scores.shape}, "
+            "(..., queries, keys)"
+        )
 
 
 @located

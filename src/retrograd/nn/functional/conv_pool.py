@@ -309,3 +309,21 @@ def continued(x: Tensor, widths: Sequence[tuple[int, int]], mode: str) -> Tensor
             at = n - 1 - abs(n - 1 - abs(at))
         x = rg.take(x, at, axis=axis)
     return x
+
+
+@located
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
+    """A convolution along time with time first: `[T, N, C]`, weight `[K, C, O]` and bias `[O]` give
+    `[T + 2 pad - K + 1, N, O]`.
+
+    `ShapeError` for other axes or channels.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.conv_tbc(rg.ones((5, 2, 3)), rg.ones((3, 3, 4)), rg.ones((4,))).shape
+    (3, 2, 4)
+    """
+    x, w = rg.asarray(input), rg.asarray(weight)
+    if x.ndim != 3 or w.ndim != 3 or x.shape[2] != w.shape[1]:
+        raise ShapeError(f"conv_tbc of [T, N, C] and [K, C, O], not of {x.shape} and {w.shape}")
+    y = conv1d(rg.permute_dims(x, (1, 2, 0)), rg.permute_dims(w, (2, 1, 0)), bias, padding=pad)
+    return rg.permute_dims(y, (2, 0, 1))

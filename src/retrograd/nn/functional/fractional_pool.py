@@ -1,4 +1,4 @@
-"""Fractional max pooling; `conv_tbc`; `linear_cross_entropy`."""
+"""Fractional max pooling: windows at random positions (Graham, arXiv:1412.6071)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir.source import located
 from retrograd.nn import init
-from retrograd.nn.functional.affine import linear
-from retrograd.nn.functional.conv_pool import arrays_of, conv1d, ratio, scaled
-from retrograd.nn.functional.losses import cross_entropy
+from retrograd.nn.functional.conv_pool import arrays_of, ratio, scaled
 from retrograd.ops.assume import guard
 
 
@@ -141,55 +139,3 @@ def fractional_max_pool3d(
     return _fractional(
         input, kernel_size, output_size, output_ratio, return_indices, _random_samples, generator, 3
     )
-
-
-@located
-def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
-    """A convolution along time with time first: `[T, N, C]`, weight `[K, C, O]` and bias `[O]` give
-    `[T + 2 pad - K + 1, N, O]`.
-
-    `ShapeError` for other axes or channels.
-
-    >>> import retrograd as rg
-    >>> rg.nn.functional.conv_tbc(rg.ones((5, 2, 3)), rg.ones((3, 3, 4)), rg.ones((4,))).shape
-    (3, 2, 4)
-    """
-    x, w = rg.asarray(input), rg.asarray(weight)
-    if x.ndim != 3 or w.ndim != 3 or x.shape[2] != w.shape[1]:
-        raise ShapeError(f"conv_tbc of [T, N, C] and [K, C, O], not of {x.shape} and {w.shape}")
-    y = conv1d(rg.permute_dims(x, (1, 2, 0)), rg.permute_dims(w, (2, 1, 0)), bias, padding=pad)
-    return rg.permute_dims(y, (2, 0, 1))
-
-
-@located
-def linear_cross_entropy(
-    input: Any,
-    linear_weight: Any,
-    target: Any,
-    *,
-    linear_bias: Any = None,
-    weight: Any = None,
-    reduction: str = "mean",
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """`cross_entropy` of `linear(input, linear_weight, linear_bias)`: `[N, in]`, weight
-    `[C, in]`, classes `[N]`; or with more axes `[C, d1, ..., in]` and classes `[N, d1, ...]`.
-
-    The result is `[]`, or that of the classes with `reduction="none"`. `ShapeError` where sizes do
-    not fit.
-
-    >>> import retrograd as rg
-    >>> rg.nn.functional.linear_cross_entropy(rg.zeros((2, 3)), rg.ones((4, 3)), [0, 3]).item()
-    1.3863
-    """
-    x, w = rg.asarray(input), rg.asarray(linear_weight)
-    if w.ndim < 2 or x.ndim == 0 or x.shape[-1] != w.shape[-1]:
-        raise ShapeError(
-            f"linear_cross_entropy: the input {x.shape} and the weight {w.shape} end with one size"
-        )
-    bias = None if linear_bias is None else rg.asarray(linear_bias).reshape((-1,))
-    logits = linear(x, w.reshape((-1, w.shape[-1])), bias)
-    logits = logits.reshape((*x.shape[:-1], *w.shape[:-1]))
-    ignored = -100 if ignore_index is None else ignore_index
-    return cross_entropy(logits, target, weight, ignored, reduction, label_smoothing)

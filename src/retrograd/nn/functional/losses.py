@@ -13,6 +13,7 @@ from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim
 from retrograd.ir.source import located
+from retrograd.nn.functional.affine import linear
 
 
 def as_floats(value: Any) -> Tensor:
@@ -377,3 +378,37 @@ def hinge_loss(
     x, t = pair(input, target, "hinge_loss")
     loss = rg.relu(margin - t * x)
     return reduced(rg.square(loss) if squared else loss, reduction)
+
+
+@located
+def linear_cross_entropy(
+    input: Any,
+    linear_weight: Any,
+    target: Any,
+    *,
+    linear_bias: Any = None,
+    weight: Any = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """`cross_entropy` of `linear(input, linear_weight, linear_bias)`: `[N, in]`, weight
+    `[C, in]`, classes `[N]`; or with more axes `[C, d1, ..., in]` and classes `[N, d1, ...]`.
+
+    The result is `[]`, or that of the classes with `reduction="none"`. `ShapeError` where sizes do
+    not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.linear_cross_entropy(rg.zeros((2, 3)), rg.ones((4, 3)), [0, 3]).item()
+    1.3863
+    """
+    x, w = rg.asarray(input), rg.asarray(linear_weight)
+    if w.ndim < 2 or x.ndim == 0 or x.shape[-1] != w.shape[-1]:
+        raise ShapeError(
+            f"linear_cross_entropy: the input {x.shape} and the weight {w.shape} end with one size"
+        )
+    bias = None if linear_bias is None else rg.asarray(linear_bias).reshape((-1,))
+    logits = linear(x, w.reshape((-1, w.shape[-1])), bias)
+    logits = logits.reshape((*x.shape[:-1], *w.shape[:-1]))
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(logits, target, weight, ignored, reduction, label_smoothing)
