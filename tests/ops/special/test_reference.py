@@ -94,3 +94,10 @@ def test_log_gamma_near_two():
     t = np.array([-0.5, -1e-9, 0.0, 1e-9, 0.5])
     found = r.NumPyIncompleteMath().log_gamma_near_two(t)
     np.testing.assert_allclose(found, exact(lambda t: mpmath.loggamma(2 + t), t), rtol=1e-14)
+
+
+def test_hurwitz_zeta_of_very_large_exponents_is_its_first_term():
+    s = np.array([INF, 1e300, 1e17, 1e17, INF, INF, INF])
+    q = np.array([2.0, 2.0, 2.0, 1.0 + 2.0**-51, 1.0, 0.5, INF])
+    first = float(mpmath.power(1 + mpmath.mpf(2) ** -51, -int(1e17)))
+    np.testing.assert_allclose(r.zeta(s, q), [0, 0, 0, first, 1, INF, 0], rtol=1e-12)

@@ -120,6 +120,8 @@ def zeta(s: Any, q: Any) -> Any:
     below = positive(s, f) + sign * (positive(s, 1 - f) - positive(s, 1 - q))
     below = np.where(np.trunc(s) == s, below, np.nan)
     y = np.where(q < 0, below, positive(s, np.where(q < 0, 1.0, q)))
+    # SciPy's sum has no step where s is beyond 2**53; the first term is the sum there.
+    y = np.where((q > 1) & (s > 1e16), np.power(np.maximum(q, 1.0), -s), y)
     y = np.where((q <= 0) & (np.trunc(q) == q), np.inf, y)
     y = np.where((q == np.inf) & (s > 1), 0.0, np.where(s == 1, np.inf, y))
     return np.where((s >= 1) & (q > -np.inf), y, np.nan)

@@ -5,7 +5,9 @@ import math
 import mpmath
 import numpy as np
 import pytest
+import scipy.special
 
+import retrograd as rg
 from retrograd.ops.special.incomplete import FUNCTIONS
 from retrograd.ops.special.reference import NumPyIncompleteMath
 
@@ -65,3 +67,9 @@ def test_derivatives_in_the_parameters(at):
 )  # fmt: skip
 def test_edges(name, at, expected):
     np.testing.assert_array_equal(found(name, *at), expected)
+
+
+def test_an_infinite_parameter_moves_all_to_one_end() -> None:
+    for at in ((math.inf, 2.0, 0.5), (2.0, math.inf, 0.5), (math.inf, math.inf, 0.5)):
+        expected = scipy.special.betainc(*at)
+        np.testing.assert_equal(rg.special.betainc(*at).numpy(), np.float32(expected))

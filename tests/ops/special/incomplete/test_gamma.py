@@ -5,7 +5,9 @@ import math
 import mpmath
 import numpy as np
 import pytest
+import scipy.special
 
+import retrograd as rg
 from retrograd.ops.special.incomplete import FUNCTIONS
 from retrograd.ops.special.reference import NumPyIncompleteMath
 
@@ -61,3 +63,13 @@ def test_the_far_tail_does_not_underflow_early():
 )  # fmt: skip
 def test_edges(name, a, x, expected):
     np.testing.assert_array_equal(found(name, a, x), expected)
+
+
+def test_an_infinite_parameter_leaves_nothing_below() -> None:
+    for a, x in ((math.inf, 3.0), (math.inf, 0.0), (math.inf, math.inf), (3.0, math.inf)):
+        for name in ("gammainc", "gammaincc"):
+            expected = getattr(scipy.special, name)(a, x)
+            np.testing.assert_equal(getattr(rg.special, name)(a, x).numpy(), np.float32(expected))
+            np.testing.assert_equal(
+                float(FUNCTIONS[name](M, np.float64(a), np.float64(x))), expected
+            )

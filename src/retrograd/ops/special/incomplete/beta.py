@@ -176,7 +176,7 @@ def _beta_terms(m: IncompleteMath, p: Any, q: Any, x: Any, y: Any, order: str) -
 
 def _beta_arguments(m: IncompleteMath, a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any]:
     good = (a > 0.0) & (a < math.inf) & (b > 0.0) & (b < math.inf) & (x > 0.0) & (x < 1.0)
-    one = a * 0.0 + 1.0
+    one = m.choose((a > 0.0) & (a < math.inf), a, 1.0) * 0.0 + 1.0
     a = m.choose(a < 1e-300, one * 1e-300, a)
     b = m.choose(b < 1e-300, one * 1e-300, b)
     return good, m.choose(good, a, one), m.choose(good, b, one), m.choose(good, x, one * 0.5)

@@ -114,7 +114,7 @@ def gamma_small(m: IncompleteMath, a: Any, x: Any) -> Any:
 def _gamma_arguments(m: IncompleteMath, a: Any, x: Any) -> tuple[Any, Any, Any]:
     """Whether both arguments are positive and finite; both, or ones in place of others."""
     good = (a > 0.0) & (a < math.inf) & (x > 0.0) & (x < math.inf)
-    one = a * 0.0 + 1.0
+    one = m.choose((a > 0.0) & (a < math.inf), a, 1.0) * 0.0 + 1.0
     a = m.choose(a < 1e-300, one * 1e-300, a)  # lest 1 / a overflow
     return good, m.choose(good, a, one), m.choose(good, x, one)
 
