@@ -17,7 +17,6 @@ from retrograd.ops.leaf import Constant
 from retrograd.ops.shape import Expand, Permute, Reshape
 
 DEEP = 8  # no magnitude that anyone writes has more operations
-PAIRS = 40  # of nodes that are compared
 
 
 class Smooth(NamedTuple):
@@ -120,7 +119,7 @@ def _is_zero(x: Node) -> bool:
 def _same(a: Node, b: Node) -> bool:
     """Whether two nodes are one, or a few same operations on the same nodes and numbers."""
     todo, seen = [(a, b)], set[tuple[Node, Node]]()
-    while todo and len(seen) < PAIRS:
+    while todo and len(seen) < 5 * DEEP:
         x, y = pair = todo.pop()
         if x is y or pair in seen:
             continue
