@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from retrograd.ir import Graph, Node, Provenance, made_by, substitute
 from retrograd.ops.control import Scan
+from retrograd.ops.control.body import closed
 from retrograd.ops.identity import Item
 
 Optimize = Callable[[Graph], Graph]
@@ -110,7 +111,7 @@ def _merge(a: Node, b: Node, optimize: Optimize) -> Merged | None:
     outputs_a = substitute(p.body.outputs, new)
     inputs = [*constants, *own_b[1], *rows]
     # Equal nodes become one, and show whether the carries are the same after a step.
-    both = optimize(Graph(inputs, [*q.body.outputs, *outputs_a], q.body.name))
+    both = optimize(closed(inputs, [*q.body.outputs, *outputs_a], q.body.name))
     after_b, after_a = both.outputs[: len(q.body.outputs)], both.outputs[len(q.body.outputs) :]
     if any(after_b[k] is not after_a[i] for i, k in enumerate(partner)):
         return None
@@ -124,7 +125,12 @@ def _merge(a: Node, b: Node, optimize: Optimize) -> Merged | None:
             known = [len(outputs) - 1]
         places_a.append(known[0])
     op = Scan(
-        Graph(inputs, outputs, q.body.name), q.carries, len(rows), q.length, q.reverse, q.recompute
+        Graph(both.inputs, outputs, q.body.name),
+        q.carries,
+        len(rows),
+        q.length,
+        q.reverse,
+        q.recompute,
     )
     return Merged(op, [*given, *pb[1], *stacks], {a: places_a, b: places_b})
 
