@@ -3,6 +3,7 @@ differences of its gradient. Kinks, where there are none, are found by these and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,18 @@ EXCEPTIONS = {
         f"rg.unique_{what}": "the size of the result depends on values"
         for what in ("all", "counts", "inverse", "values")
     },
+}
+_AT_THE_END = "the derivative in q, where q is 0 or 1, is that of one side"
+_OF_ZEROS = "a Hessian is NaN where both arguments are 0"
+# Not mended yet: each has to be taken off this list when it is.
+OPEN = {
+    ("norm 2 along axes", "equal"): "a Hessian is NaN where singular values are 0",
+    ("rg.percentile", "zeros"): _AT_THE_END,
+    ("rg.percentile", "equal"): _AT_THE_END,
+    ("rg.quantile", "zeros"): _AT_THE_END,
+    ("rg.quantile", "equal"): _AT_THE_END,
+    ("rg.special.kl_div", "zeros"): _OF_ZEROS,
+    ("rg.special.rel_entr", "zeros"): _OF_ZEROS,
 }
 NAMES = [n for n in listed() if not n.startswith("rg.random") and n not in EXCEPTIONS]
 
@@ -162,16 +175,30 @@ def test_zeros(name: str) -> None:
         check(variants, name, "zeros")
 
 
+def points(names: Iterable[str]) -> list[Any]:
+    """Each name with each kind of points; what is open is expected to fail."""
+    return [
+        pytest.param(
+            name,
+            kind,
+            id=f"{name}-{kind}",
+            marks=[pytest.mark.xfail(reason=OPEN[name, kind], strict=True)]
+            if (name, kind) in OPEN
+            else [],
+        )
+        for name in names
+        for kind in VALUES
+    ]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", VALUES)
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize(("name", "kind"), points(VARIANTS))
 def test_variants(name: str, kind: str) -> None:
     check(variants, name, kind)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", VALUES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "kind"), points(NAMES))
 def test_every_public_function(name: str, kind: str) -> None:
     check(calls, name, kind)
 

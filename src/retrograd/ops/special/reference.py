@@ -181,6 +181,8 @@ def bessel(name: str, order: int | None = None) -> Meaning:
         good = (np.trunc(n) == n) & (np.abs(n) <= HIGHEST_ORDER)
         endless = np.isinf(x)
         y = scipy(name)(np.where(good, n, 0.0), np.where(endless, np.copysign(1.0, x), x))
+        if name == "jv":  # the first term of the series, of which SciPy loses digits
+            y = np.where((np.abs(n) == 1) & (np.abs(x) < 1e-8), 0.5 * n * x, y)
         return np.where(good, np.where(endless, np.abs(0.0 * y), y), np.nan)
 
     return meaning
