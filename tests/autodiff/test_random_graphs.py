@@ -32,6 +32,7 @@ def dot(xs: Any, ys: Any) -> Any:
     return sum(np.sum(x * y) for x, y in zip(xs, ys, strict=True))
 
 
+@pytest.mark.slow
 @few
 @given(seeds)
 def test_gradient_against_finite_differences(seed: int) -> None:
@@ -100,6 +101,7 @@ def test_a_batched_gradient_is_a_loop(seed: int) -> None:
             compare(f"sample {k}", a[k], b, 1e-11)
 
 
+@pytest.mark.slow
 @examples(30)
 @given(seeds)
 def test_third_order(seed: int) -> None:

@@ -26,6 +26,7 @@ def test_training_says_where_the_names_are_from_and_prints_samples(tmp_path: Pat
     assert picture.read_text().startswith("<svg")
 
 
+@pytest.mark.slow
 def test_training_on_a_file_and_resuming_it_without_naming_it(tmp_path: Path) -> None:
     text = tmp_path / "a.txt"
     text.write_text("[bold]eins\nzwei[/bold]\ndrei\n", encoding="utf-8")

@@ -76,6 +76,7 @@ def outcomes(calls: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, An
     ]
 
 
+@pytest.mark.slow
 def test_calls_on_one_line_are_told_apart_by_their_arguments():
     """However often a line has run, with whatever arguments, a call gives what it gives alone."""
     alone = []

@@ -342,6 +342,7 @@ def test_threads_share_parameters():
     assert results == alone
 
 
+@pytest.mark.slow
 def test_threads_look_at_what_another_is_recording():
     """What a thread records may be looked at by others at any moment, and used by them."""
     x = rg.tensor(X)

@@ -15,6 +15,7 @@ SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5)
 FEW = st.sampled_from([0.0, -0.0, 1.0, 2.0, np.nan, np.inf])
 
 
+@pytest.mark.slow
 @examples(60)
 @given(st.data())
 def test_positions(data):

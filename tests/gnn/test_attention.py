@@ -41,6 +41,7 @@ def test_attention_layer() -> None:
         compare(lambda x, w, f, g=g: layer(x, g, w, f), theirs, [x, w, f])
 
 
+@pytest.mark.slow
 def test_heads_are_averaged_without_concat_and_options_are_checked() -> None:
     g = gnn.Graph(3, [[0, 1], [2, 2]])
     x = np.random.default_rng(0).normal(size=(3, F))

@@ -161,6 +161,7 @@ def test_vmap_over_inputs_and_over_structures() -> None:
         np.testing.assert_allclose(together.numpy()[k], one.numpy(), rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_the_same_bits_in_every_batch_and_on_any_number_of_threads() -> None:
     rng = np.random.default_rng(1)
     m = rng.normal(size=(S, S)).astype(np.float32)

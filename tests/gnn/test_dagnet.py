@@ -160,6 +160,7 @@ def test_bad_input() -> None:
         net.forward()
 
 
+@pytest.mark.slow
 def test_an_empty_network_and_one_without_edges() -> None:
     assert gnn.DagNet().forward() == {}
     net = gnn.DagNet()

@@ -132,6 +132,7 @@ def test_edits_are_selected_by_shares_or_straight_through(choose: Any) -> None:
         assert p["scale"].item() == pytest.approx(10 / (10 + least), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_policy_learns_which_edge_to_contract() -> None:
     """The reward is that of contracting the edge whose ends are alike."""
     g = gnn.Graph(4, [[0, 1, 2], [1, 2, 3]], [[0.0], [3.0], [3.1], [7.0]])

@@ -126,6 +126,7 @@ WIDE: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(WIDE))
 @pytest.mark.sample(1)
 def test_no_bit_depends_on_the_order_of_a_batch_or_on_threads(kind: str) -> None:

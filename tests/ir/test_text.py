@@ -193,6 +193,7 @@ def test_damage_is_told_with_its_line(text, match):
 CHARACTERS = "\n\"'%()[]{}=,:@#-+*/._ \t\\`09azNf32é\x00\u2028"
 
 
+@pytest.mark.slow
 @examples(400)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60))
 def test_any_damage_parses_or_is_a_format_error(seed, graph):

@@ -22,6 +22,7 @@ def mlp(x, y, w, b, v):
     return rg.nn.functional.cross_entropy(h @ v, y)
 
 
+@pytest.mark.slow
 def test_a_gradient_is_exported_with_the_model_for_every_batch_size(tmp_path):
     n = rg.Dim("N")
     specs = [rg.spec((n, 5)), rg.spec((n,), rg.int64), *map(rg.spec, [(5, 8), (8,), (8, 3)])]

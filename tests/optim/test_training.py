@@ -41,6 +41,7 @@ def test_xor(make):
     assert ((model(x).numpy() > 0) == ODD).all()
 
 
+@pytest.mark.slow
 def test_xor_pure_and_compiled():
     model = make_mlp()
     opt = optim.Adam(lr=0.05)
@@ -106,6 +107,7 @@ def test_classification_with_embedding_and_attention():
     assert loss.item() < 0.1
 
 
+@pytest.mark.slow
 def test_native_code_learns_the_same():
     def losses(backend):
         with rg.backend(backend):

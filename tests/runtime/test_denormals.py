@@ -108,6 +108,7 @@ def test_compiled_programs_obey(backend, op):
             assert (flushed == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_workers_and_long_calls_obey(threads):
     """So many elements that the call is shared, and made by a thread that can be interrupted."""

@@ -71,6 +71,7 @@ def served(f, *args):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("donate", [(), (0,)])
 @pytest.mark.sample(1)
 def test_references(donate):
@@ -328,6 +329,7 @@ def test_classes_of_tensors_that_are_not_compiled():
     assert fast_call.serves(LazyTensor.handle_class)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals here")
 def test_signals_at_any_moment():
     """Whatever call an exception ends, what was donated is whole or gone, and so is all of it."""

@@ -32,6 +32,7 @@ def test_far_starts_need_shorter_steps():
     assert abs(found.item()) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit", [False, True])
 def test_derivatives_of_every_order(jit):
     a = np.array(8.0)

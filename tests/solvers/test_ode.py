@@ -34,6 +34,7 @@ def test_tolerances_are_kept_to(rtol):
     assert error.max() < 20 * rtol
 
 
+@pytest.mark.slow
 def test_times_that_fall_or_stand_still():
     y = rg.odeint(lambda t, y: y, rg.tensor(1.0, rg.float64), [1.0, 0.5, 0.5, -1.0])
     np.testing.assert_allclose(y.numpy(), np.exp([0, -0.5, -0.5, -2]), rtol=1e-6)
@@ -137,6 +138,7 @@ def test_samples_have_steps_of_their_own():
     np.testing.assert_allclose(rg.vmap(rg.grad(solve))(rates).numpy(), alone, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_solved():
     with pytest.raises(rg.LoopLimitError, match="50"):
         rg.odeint(lambda t, y: -1e6 * y, np.array(1.0), [0.0, 1.0], max_steps=50).numpy()

@@ -79,6 +79,7 @@ def test_nothing_is_lost(way):
     assert w.grad.tolist() == [2 * THREADS * times] * 2
 
 
+@pytest.mark.slow
 def test_what_many_computed_from_what_one_recorded():
     w = rg.tensor([1.0, 2.0], requires_grad=True)
     y = w * 2

@@ -240,6 +240,7 @@ def test_the_bits_of_elementwise_layers(kind):
         expected = found
 
 
+@pytest.mark.slow
 def test_the_peak_of_elementwise_layers_under_transforms():
     def of(wrap):
         group = elementwise_loss("vectors", 4, wrap)

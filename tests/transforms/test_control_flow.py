@@ -91,6 +91,7 @@ def test_checkpoints_change_nothing(checkpoint, reverse):
         close(a.numpy(), b.numpy(), 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", [None, 4])
 def test_symbolic_lengths(checkpoint):
     f = rg.jit(
@@ -393,6 +394,7 @@ def test_graphs_are_printed_read_drawn_and_counted(tmp_path):
     assert h.stats({"N": 100}).flops == 10 * h.stats({"N": 10}).flops - 9 * h.stats({"N": 0}).flops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", [3, 64, "log"])
 @pytest.mark.sample(1)
 def test_while_loops_that_keep_some_of_their_states(checkpoint):

@@ -99,6 +99,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [*FLOATS, int8, int32, uint64, bool_], ids=str)
 @pytest.mark.sample(1)
 def test_reductions(dtype: DType) -> None:

@@ -27,6 +27,7 @@ from tests.codegen.emit.tiers import WIDE, Array, assert_bits, in_every_tier, nu
 from tests.runtime.agreement import GuardedProgram, assert_same, sample
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
 def test_scans(dtype: DType) -> None:
     rng = np.random.default_rng(0)

@@ -7,6 +7,7 @@ import retrograd as rg
 from tests.codegen.libcalls.arrays import N, close, compiled, drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.sample(1)
 def test_products_with_the_matrix(dtype: str) -> None:

@@ -14,6 +14,7 @@ def all_of(x, a, b):
     return half, *rg.linalg.lu_factor(a), back
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.sample(1)
 def test_known_and_named_sizes(dtype: str) -> None:

@@ -267,6 +267,7 @@ def pairs(dtype: DType) -> tuple[Array, Array]:
     return a, b
 
 
+@pytest.mark.slow
 @needs_long_doubles
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_binary(dtype: DType) -> None:

@@ -216,6 +216,7 @@ DERIVATIVES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DERIVATIVES)
 @pytest.mark.sample(3)
 def test_derivatives_in_parameters(name: str) -> None:

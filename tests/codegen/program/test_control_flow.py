@@ -99,6 +99,7 @@ def usual_handler():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_loop_without_end_can_be_interrupted(usual_handler, threads):
     f = rg.jit(lambda x: rg.while_loop(lambda y: y > 0, lambda y: y * 1.0, x))

@@ -201,6 +201,7 @@ def test_numbers_of_groups_begin_anew_after_the_last():
     assert group.left(0)[0] < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tile_groups", [1 << 30, 1 << 31, (1 << 31) + 12345, 1 << 32, 3 << 31])
 @pytest.mark.sample(1)
 def test_threads_that_were_not_needed_for_very_long(tile_groups):

@@ -240,6 +240,7 @@ def test_segment_softmax_and_mean() -> None:
     assert (shares == np.float32(1 / n)).all()
 
 
+@pytest.mark.slow
 def test_messages_of_graphs() -> None:
     """Sums over very many edges into one node."""
     n = 1 << 17

@@ -169,6 +169,7 @@ def test_a_sum_of_ones_that_no_array_holds() -> None:
         assert rg.jit(lambda n=n: rg.sum(rg.ones((n,))))().item() == n
 
 
+@pytest.mark.slow
 def test_conv_weight_gradients() -> None:
     """Of all forms: channels, groups, a stride, one channel; sums over images and places."""
     rng = np.random.default_rng(0)

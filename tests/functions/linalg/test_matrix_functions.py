@@ -122,6 +122,7 @@ def eye(x: Any) -> Any:
     return rg.eye(x.shape[-1], dtype=x.dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IDENTITIES)
 @pytest.mark.sample(1)
 def test_to_third_order(name: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import retrograd as rg
 
 
+@pytest.mark.slow
 def test_shuffle_and_choice() -> None:
     g = rg.random.Generator(9)
     x = rg.arange(12.0).reshape((3, 4))

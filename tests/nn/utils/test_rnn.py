@@ -86,6 +86,7 @@ def test_a_packed_sequence_is_a_tree_with_one_leaf() -> None:
     assert not unpack_sequence(slope)[0].numpy().any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "options"), KINDS)
 @pytest.mark.sample(2)
 def test_recurrent_layers_against_each_sequence_alone(kind: str, options: dict[str, Any]) -> None:

@@ -136,6 +136,7 @@ def test_more_steps_than_count_change_nothing():
             assert value == expected
 
 
+@pytest.mark.slow
 def test_records_that_are_mixed_are_left_alone():
     assert masked(sized(lambda first, back: ReduceSum((0,))(first[1]) + first[0]), "n") is None
     assert masked(sized(lambda first, back: first[0]), "m") is not None

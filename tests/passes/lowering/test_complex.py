@@ -19,6 +19,7 @@ from retrograd.runtime.executable import Executable
 from tests.samples import RECORDS
 
 
+@pytest.mark.slow
 def test_every_operation_on_complex_numbers_is_compiled() -> None:
     """The table covers what takes complex numbers, going by the samples of the records."""
     for name, record in RECORDS.items():

@@ -62,6 +62,7 @@ def short(monkeypatch):
     monkeypatch.setattr(TUNING, "bytecode_operations", TUNING.bytecode_operations // 10)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_a_long_function_and_its_gradient():
     graph = straight(600)
@@ -157,6 +158,7 @@ def test_several_threads_at_once():
     assert found == expected
 
 
+@pytest.mark.slow
 def test_what_is_compiled_into_one_function_all_the_same():
     x = input_node(spec((1000,), float64))
     y = x
@@ -171,6 +173,7 @@ def test_what_is_compiled_into_one_function_all_the_same():
     assert not is_long(straight(100))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_a_long_program_that_returns_runs_in_steps():
     program = TieredProgram(optimize(straight(800)))

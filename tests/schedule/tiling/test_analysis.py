@@ -89,6 +89,7 @@ def padded(x: Any, widths: list[tuple[int, int]], library: Any) -> Any:
     return library.sqrt(library.abs(z)) + library.sin(z)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.sample(1)
 def test_random_paddings(seed: int, tiny: None) -> None:

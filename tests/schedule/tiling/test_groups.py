@@ -96,6 +96,7 @@ def test_against_numpy(queries, keys, width, kind, monkeypatch):
         assert (found[1][..., empty, :] == 0).all()
 
 
+@pytest.mark.slow
 def test_memory_grows_as_the_sequence_does():
     """Four times as much for four times the length, not sixteen times, and, beyond a group of
     queries, one more array like the keys, and the values, of a head for each thread."""

@@ -32,6 +32,7 @@ def test_tables_and_graphml(tmp_path: Path) -> None:
         read_task(str(tmp_path / "club.graphml"), "side", None)
 
 
+@pytest.mark.slow
 def test_a_directory_of_graphs(tmp_path: Path) -> None:
     write(tmp_path, a_edges="0 1\n1 2\n", b_edges="0 1\n1 2\n2 0\n",
           labels_csv="file,label\na.edges,path\nb.edges,ring\n")  # fmt: skip

@@ -109,6 +109,7 @@ def test_it_warns_if_asked_to():
         f({"a": rg.ones(1), "b": 1.0})
 
 
+@pytest.mark.slow
 def test_a_storm_of_compilations_is_warned_of_once():
     def norm(x, y):
         return (x * y).sum()
@@ -195,6 +196,7 @@ def test_factors_of_matrices_of_any_two_sizes():
     assert values.cache_stats()["compilations"] == slope.cache_stats()["compilations"] == 1
 
 
+@pytest.mark.slow
 def test_transforms_of_an_axis_whose_size_has_a_name():
     fft = rg.fft
     forward = rg.jit(

@@ -88,6 +88,7 @@ def test_patterns_are_no_larger_than_they_must_be(name, backend):
     assert found.nnz == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [halved, counted, lambda x: rg.root(lambda v: v * v - x, ONES)])
 def test_hessians(f):
     x = RNG.uniform(0.5, 1.5, size=N)
@@ -97,6 +98,7 @@ def test_hessians(f):
     assert found.nnz == N
 
 
+@pytest.mark.slow
 def test_a_loop_that_keeps_few_states_has_a_right_hessian():
     step = lambda s: (s[0] + 1, rg.sin(s[1]) * 0.8)
     end = lambda s: (s[1] > 0.3).any()
