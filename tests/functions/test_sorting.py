@@ -195,3 +195,11 @@ def test_bits_do_not_depend_on_threads():
 def test_bad_input(f, error):
     with pytest.raises(error):
         f()
+
+
+def test_the_slope_of_a_quantile_at_whole_places():
+    """Towards the next place; at the last one, from the place before."""
+    x = rg.tensor([0.0, 3.0, 1.0], dtype="float64")
+    slopes = [rg.grad(lambda q: rg.quantile(x, q))(q).item() for q in (0.0, 0.25, 0.5, 1.0)]
+    assert slopes == [2, 2, 4, 4]
+    assert rg.grad(lambda q: rg.quantile(rg.tensor([5.0]), q))(0.5).item() == 0

@@ -203,6 +203,10 @@ def _between(rows: Node, q: Node, n: int | Dim, method: str) -> Node:
         low = high = el.round(place)
     elif method in ("lower", "higher"):
         low = high = low if method == "lower" else high
+    elif method == "linear":  # a whole place has a neighbour too: the slope in q is that towards it
+        one = full(1, place.type)
+        low = el.min(low, el.max(el.sub(last, one), full(0, place.type)))
+        high = el.min(el.add(low, one), last)
     axis = rows.type.rank - 1
     a, b = (_at(rows, p, axis) for p in (low, high))
     if method in ("linear", "midpoint"):
