@@ -12,6 +12,7 @@ import retrograd as rg
 from retrograd.eager import (
     segment_backward,
 )
+from retrograd.eager.leaf import leaf_handle
 from tests.eager.cutting import cut_after, never, same
 
 
@@ -51,9 +52,9 @@ def test_a_wrong_order_of_additions_is_noticed(monkeypatch):
     """That bits are compared is worth something only if a wrong order shows."""
     real = segment_backward.backward_segment
 
-    def wrong(segment: Any, leaves: Any, ends: Any, found: dict[Any, Any]) -> None:
-        before = {x: found.pop(x) for x in list(found) if x in ends}
-        real(segment, leaves, ends, found)
+    def wrong(segment: Any, given: Any, asks: Any, found: dict[Any, Any]) -> None:
+        before = {x: found.pop(x) for x in list(found) if leaf_handle(x) is not None}
+        real(segment, given, asks, found)
         for x, g in before.items():
             found[x] = found[x] + g if x in found else g
 

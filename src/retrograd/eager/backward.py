@@ -21,7 +21,7 @@ from retrograd.eager.program_cache import GRADIENTS, LOCK
 from retrograd.eager.quick_dispatch import lookup_operand, make_handle
 from retrograd.eager.segment_backward import backward_path, gradients
 from retrograd.eager.segments import split
-from retrograd.eager.trace_buffer import TraceBuffer
+from retrograd.eager.trace_buffer import TraceBuffer, end_run
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import GradientError, ShapeError, TraceError
 from retrograd.ir import Node, Trait
@@ -40,6 +40,7 @@ _SECOND_TIME = (
 @contained
 def backward(root: LazyTensor, seed: Any, retain_graph: bool) -> None:
     """Add the gradient of `root` to the gradients of the leaves below."""
+    end_run()
     inner = retained(root)  # whose gradients are found on nodes
     done: bool | None = False if inner else None
     if root._buffer.is_taped():
@@ -179,7 +180,7 @@ def _through_segments(root: LazyTensor, seed: Any) -> bool:
     False as above."""
     if not root._requires_grad or sees_all() or (seed is None and root.shape):
         return False
-    if isinstance(seed, LazyTensor) and seed._type != root._type:
+    if root.dtype.is_complex or (isinstance(seed, LazyTensor) and seed._type != root._type):
         return False
     if root._trace_node is not None and not split(root._buffer, [root]):
         return False
@@ -197,7 +198,7 @@ def _through_segments(root: LazyTensor, seed: Any) -> bool:
         start = given.array
     ends = dict(sorted(path.ends.items(), key=lambda item: item[0].id))
     found = gradients(root.leaf_or_node, start, path)
-    _accumulate([(handle, found[node]) for node, handle in ends.items() if node in found])
+    _accumulate([(h, found[x]) for x, h in ends.items() if h is not None and x in found])
     return True
 
 

@@ -16,32 +16,28 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.conversion import as_array, returned
+from retrograd.eager.fast_path import MISSED
+from retrograd.eager.immediate.call_kind import PLAIN, Unfit, frozen
+from retrograd.eager.immediate.dispatch import run_function
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.eager.modes import grad_enabled
 from retrograd.eager.program_cache import LOCK
 from retrograd.eager.quick_dispatch import (
-    MISSED,
     add_duplicate,
     buffer_for,
     lookup_operand,
     make_handle,
     next_in_program_order,
 )
-from retrograd.eager.trace_buffer import CURRENT, TraceBuffer
+from retrograd.eager.trace_buffer import CURRENT, NOW, TraceBuffer, record_instead, runs_now
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import RetrogradError
-from retrograd.ir import Dim, DType, Node, Provenance, made_by, provenance
+from retrograd.ir import DType, Node, Provenance, made_by, provenance
 from retrograd.ir.source import user_source
 from retrograd.shared import contained
 
-
-class _Unfit(Exception):
-    """An argument that cannot be looked up by its value."""
-
-
 # -- calls with plain options ------------------------------------------------------------------
-_PLAIN = frozenset((int, bool, str, type(None), EllipsisType))
 _INNER = frozenset((int, type(None), EllipsisType))  # told from each other without their types
 
 
@@ -97,7 +93,7 @@ def entry(buffer: TraceBuffer, a: Any, inner: bool, handles: list[LazyTensor]) -
     if isinstance(a, LazyTensor):
         handles.append(a)
         return known_operand(buffer, a) or MISSED
-    if kind in (_INNER if inner else _PLAIN):
+    if kind in (_INNER if inner else PLAIN):
         return a
     if kind is slice:
         parts = a.start, a.stop, a.step
@@ -132,7 +128,7 @@ class _Key:
         """Add an argument; returns it with arrays replaced by handles."""
         if array and isinstance(a, np.ndarray | np.generic) and not isinstance(a, float):
             if returned(a):
-                raise _Unfit
+                raise Unfit
             a = LazyTensor.handle_class(leaf(np.array(as_array(a))))
         if array and isinstance(a, LazyTensor):
             self.where.append(len(self.parts))
@@ -142,7 +138,7 @@ class _Key:
         if array and isinstance(a, list | tuple):
             self.parts.extend((list, len(a)))
             return [self.enter(x, True) for x in a]
-        self.parts.append(_frozen(a))
+        self.parts.append(frozen(a))
         return a
 
 
@@ -156,6 +152,11 @@ def lookup_call(
 ) -> Any:
     """The result of a library function, looked up by the trace nodes and the values of its
     arguments."""
+    if CURRENT.run is not None and runs_now():
+        result = run_function(f, is_array, rest, arrays, args, kwargs)
+        if result is not MISSED:
+            return result
+        record_instead()
     if (found := _seen(f, args, kwargs)) is not None:
         return found
     key = _Key(f)
@@ -167,12 +168,14 @@ def lookup_call(
         for name, a in kwargs.items():
             key.parts.append(name)
             named[name] = key.enter(a, name in arrays)
-    except (_Unfit, RetrogradError):
+    except (Unfit, RetrogradError):
         return MISSED
     handles = key.handles
     buffer = buffer_for(handles) if handles else None
     if buffer is None:
         return MISSED
+    if buffer is NOW:
+        return lookup_call(f, is_array, rest, arrays, args, kwargs)
     tracked = False
     trace_nodes: dict[int, TraceNode] = {}
     for i, h in zip(key.where, handles, strict=True):
@@ -270,7 +273,7 @@ def _learn(
     here = provenance()
     if here.origin is not None:
         return MISSED
-
+    buffer.site.learns()
     with LOCK, made_by(Provenance(here.scope, user_source(), None)):
         try:
             result = f(
@@ -318,12 +321,16 @@ def replayed(
     to do with gradients.
     """
     try:
-        parts = [_frozen(x) for x in key]
-    except _Unfit:
+        parts = [frozen(x) for x in key]
+    except Unfit:
+        return make()
+    if CURRENT.run is not None and runs_now():
         return make()
     buffer = buffer_for(handles)
-    trace_nodes = [] if buffer is None else [lookup_operand(buffer, h) for h in handles]
-    if buffer is None or None in trace_nodes:
+    if buffer is None or buffer is NOW:
+        return make()
+    trace_nodes = [lookup_operand(buffer, h) for h in handles]
+    if None in trace_nodes:
         return make()
     first = buffer.take()  # what is recorded depends on how numbers are counted
     call = (first, *parts, *trace_nodes)
@@ -339,19 +346,3 @@ def replayed(
         numbers = buffer.numbers_from(first + 1)
         buffer.site.calls[call] = [h._trace_node for h in made], numbers, buffer.take()
     return made
-
-
-def _frozen(a: Any) -> Any:
-    """A value as part of a key: equal only to values that mean the same."""
-    kind = a.__class__
-    if kind in _PLAIN:
-        return kind, a
-    if kind is float or kind is complex or kind is np.float64:
-        return kind, repr(a)
-    if kind is tuple or kind is list:
-        return (kind, *[_frozen(x) for x in a])
-    if kind is slice:
-        return kind, _frozen(a.start), _frozen(a.stop), _frozen(a.step)
-    if isinstance(a, DType | Dim | np.dtype | type):
-        return a
-    raise _Unfit

@@ -18,17 +18,18 @@ import numpy as np
 
 from retrograd.eager.call_cache import collected, lookup_call
 from retrograd.eager.conversion import as_array, holds_arrays, lost, returned
-from retrograd.eager.fast_path import Operation, with_native_twin
+from retrograd.eager.fast_path import MISSED, Operation, with_native_twin
+from retrograd.eager.immediate.dispatch import run_composite
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.eager.listeners import listening
 from retrograd.eager.modes import grad_enabled
-from retrograd.eager.quick_dispatch import MISSED, pair, single
-from retrograd.eager.trace_buffer import materialize
+from retrograd.eager.quick_dispatch import pair, single
+from retrograd.eager.trace_buffer import CURRENT, materialize, runs_now
 from retrograd.eager.weak_types import Weak, of_numbers
 from retrograd.errors import GradientError
 from retrograd.ir import Node, Provenance, made_by, provenance
-from retrograd.ir.source import REFUSALS, locate, user_source
+from retrograd.ir.source import REFUSALS, locate, located, user_source
 from retrograd.ops.identity import StopGradient
 from retrograd.shared import contained
 
@@ -90,6 +91,23 @@ def op_function(f: F, numbers: bool = False) -> F:
         if positional == 2:
             return _of_two(f, call, numbers)  # type: ignore[return-value]
     return with_native_twin(call, 0, f)  # type: ignore[return-value]
+
+
+def composite(f: F) -> F:
+    """A function on tensors, made of library functions, that counts as one operation where
+    operations run at once. What it does depends on its arguments alone: it draws no random numbers
+    and changes nothing. Its refusals say on which line it was called."""
+    told = located(f)
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if CURRENT.run is not None and runs_now():
+            found = run_composite(f, args, kwargs)
+            if found is not MISSED:
+                return found
+        return told(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
 
 
 def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from retrograd.ir import Node
 
 F = TypeVar("F", bound=Callable[..., Any])
+MISSED = object()  # in place of a result: this has to be recorded on nodes
 
 
 class HandleBase:

@@ -25,7 +25,7 @@ from retrograd.eager.trace_cache import TraceNode, TracePart, TraceSite, fill
 from retrograd.ir import Graph, Node, substitute
 from retrograd.runtime.backend import Array
 
-_NEXT = itertools.count().__next__
+next_number = itertools.count().__next__
 
 
 class TapeSegment:
@@ -46,6 +46,7 @@ class TapeSegment:
         nodes: dict[Node, Node],
         openings: list[tuple[int, int]],
         tracked: list[TraceNode],
+        number: int,
     ) -> None:
         self.site = site
         self.arrays = arrays
@@ -54,7 +55,7 @@ class TapeSegment:
         self.nodes = nodes  # of trace nodes whose nodes were asked for
         self.openings = openings
         self.tracked = tracked  # what leaves stand for that have this grad_fn
-        self.number = _NEXT()
+        self.number = number
 
     def part(self) -> TracePart:
         """What would have to be made for all that leaves stand for."""
@@ -85,7 +86,7 @@ class JitCall:
         grad_fns = [grad_fn.segment for x in arrays if (grad_fn := grad_fn_of(x)) is not None]
         # How many calls, each with results of the one before, lead to this one.
         self.depth: int = 1 + max([x.depth for x in grad_fns if isinstance(x, JitCall)], default=0)
-        self.number = _NEXT()
+        self.number = next_number()
 
     def unfold(self) -> None:
         """Make the nodes of the results."""
@@ -102,7 +103,7 @@ class GradFn(NamedTuple):
     """How the value of a leaf was computed: which trace node of a segment it is, or result of a
     call."""
 
-    segment: Any  # TapeSegment | JitCall
+    segment: Any  # TapeSegment | JitCall | OpCall
     output: Any  # TraceNode | int
 
 

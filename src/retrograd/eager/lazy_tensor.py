@@ -39,25 +39,30 @@ from retrograd.eager.program_cache import (
     Needed,
     cache_stats,
     clone_graph,
+    hoist_scalars,
     program_for,
     required_nodes,
 )
 from retrograd.eager.trace_buffer import (
     BUFFERS,
+    CURRENT,
     NOWHERE,
     TraceBuffer,
     execute,
+    looked,
     materialize,
     materialized_node,
 )
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.eager.weak_types import is_weak as is_weak_node
 from retrograd.eager.weak_types import weak, wide
-from retrograd.errors import ArgumentError, DonatedError
+from retrograd.errors import ArgumentError, DonatedError, IndexRangeError, LinAlgError
 from retrograd.ir import DType, Node, Provenance, Shape, Source, TensorType, made_by
 from retrograd.ops.identity import StopGradient
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executors.nan_observer import CHECKED, check_given, checked
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
+from retrograd.runtime.paired_program import on_real
 from retrograd.shared import completed, contained
 
 __all__ = [
@@ -384,6 +389,8 @@ class LazyTensor(HandleBase):
 
     def value(self) -> Array:
         """The array, computed if it was not yet."""
+        if CURRENT.run is not None:
+            looked()
         found = self._known()
         if found is None and self._trace_node is not None:
             execute(self._buffer, (self,))
@@ -547,7 +554,12 @@ def _run(wanted: dict[Node, LazyTensor]) -> None:
     else:
         program, scalars = program_for(what, targets)
         arrays = [known(x) for x in what.inputs] + [c.prim.value for c in scalars]  # type: ignore[attr-defined]
-        results = program(arrays)  # type: ignore[arg-type]
+        try:
+            results = program(arrays)  # type: ignore[arg-type]
+        except (IndexRangeError, LinAlgError):
+            # The program may have been made for another line of the user's that does the same.
+            on_real(hoist_scalars(what.inputs, scalars, targets), OpByOpExecutor)(arrays)  # type: ignore[arg-type]
+            raise
     found = dict(zip(targets, results, strict=True))
     for node, handle in list(wanted.items()):
         if handle._state is node:

@@ -22,6 +22,10 @@ GRADIENTS = lock(0)  # who adds to gradients of leaves, or sets one
 # Values that simplification knows what to do with stay in the program; every other number, such as
 # a learning rate, is an argument, so that changing it does not compile again.
 LITERAL = frozenset({0.0, 1.0, -1.0, 2.0, 0.5})
+# Stands in a trace node for any number. Nothing is special about it, so no rule takes it for
+# special.
+ANY_NUMBER = 0.6180339887498949
+LARGEST = 2**53  # beyond, an int is not the same as a float
 
 PROGRAMS: dict[Key, Program] = {}  # what was used last at the end
 CAPACITY = 512
@@ -99,6 +103,11 @@ def is_argument(node: Node) -> bool:
         and prim.value.dtype.kind == "f"
         and float(prim.value) not in LITERAL
     )
+
+
+def is_free(value: float) -> bool:
+    """Whether a number is an argument of the program that it is recorded for."""
+    return value not in LITERAL and not (value.__class__ is int and abs(value) > LARGEST)
 
 
 def program_for(

@@ -10,25 +10,28 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.eager import listeners
-from retrograd.eager.fast_path import Operation, number_key
+from retrograd.eager.fast_path import MISSED, Operation, number_key
+from retrograd.eager.immediate.dispatch import run_pair, run_single
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import FREED, ConcreteLeaf
 from retrograd.eager.listeners import BLOCK, registered
 from retrograd.eager.modes import grad_enabled, is_tracing, is_unseen
-from retrograd.eager.program_cache import LITERAL, LOCK, is_argument
-from retrograd.eager.segments import EXECUTIONS, grow_or_split, split
-from retrograd.eager.trace_buffer import TraceBuffer, current
+from retrograd.eager.program_cache import ANY_NUMBER, LOCK, is_argument, is_free
+from retrograd.eager.segments import EXECUTIONS, grow_or_split, split, split_buffers
+from retrograd.eager.trace_buffer import (
+    CURRENT,
+    NOW,
+    TraceBuffer,
+    current,
+    pending,
+    record_instead,
+    runs_now,
+)
 from retrograd.eager.trace_cache import TraceNode, TraceSite
 from retrograd.errors import RetrogradError
 from retrograd.ir import Node, Provenance, Trait, made_by, provenance
 from retrograd.ir.source import user_source
 from retrograd.shared import contained
-
-MISSED = object()  # in place of a result: this has to be recorded on nodes
-# Stands in a trace node for any number. Nothing is special about it, so no rule takes it for
-# special.
-ANY_NUMBER = 0.6180339887498949
-LARGEST = 2**53  # beyond, an int is not the same as a float
 
 
 def buffer_for(handles: Sequence[LazyTensor]) -> TraceBuffer | None:
@@ -43,9 +46,13 @@ def buffer_for(handles: Sequence[LazyTensor]) -> TraceBuffer | None:
     if heard and (found := _with_listeners(handles)) is not MISSED:
         return found  # type: ignore[return-value]
     if mixed:
-        return None
+        buffers = [h._buffer for h in handles if h._trace_node is not None]
+        return buffer_for(handles) if split_buffers(buffers, handles) else None
     if buffer is None:
         buffer = current()
+        if buffer is NOW and not split_buffers(pending()):
+            CURRENT.run = None
+            return None
     elif not buffer.open:
         if buffer.executions > EXECUTIONS:  # it would keep all that was ever in it
             return buffer_for(handles) if split(buffer, handles) else None
@@ -165,7 +172,13 @@ def single(op: Operation, x: Any) -> Any:
     """Record an operation on one handle."""
     if not isinstance(x, LazyTensor):
         return MISSED
+    if CURRENT.run is not None and runs_now():
+        if (result := run_single(op, x)) is not MISSED:
+            return result
+        record_instead()
     buffer = buffer_for((x,))
+    if buffer is NOW:
+        return single(op, x)
     trace_node = lookup_operand(buffer, x) if buffer is not None else None
     if buffer is None or trace_node is None:
         return MISSED
@@ -177,11 +190,17 @@ def single(op: Operation, x: Any) -> Any:
 def pair(op: Operation, x: LazyTensor, other: Any) -> Any:
     """Record an operation on a handle and another or a number."""
     kind = other.__class__
+    if CURRENT.run is not None and runs_now():
+        if (result := run_pair(op, x, other)) is not MISSED:
+            return result
+        record_instead()
     if kind is float or kind is int:
         return _with_number(op, x, other)
     if not isinstance(other, LazyTensor):
         return MISSED
     buffer = buffer_for((x, other))
+    if buffer is NOW:
+        return pair(op, x, other)
     if buffer is None:
         return MISSED
     a, b = lookup_operand(buffer, x), lookup_operand(buffer, other)
@@ -195,13 +214,13 @@ def pair(op: Operation, x: LazyTensor, other: Any) -> Any:
 
 def _with_number(op: Operation, x: LazyTensor, value: float) -> Any:
     buffer = buffer_for((x,))
+    if buffer is NOW:
+        return pair(op, x, value)
     trace_node = lookup_operand(buffer, x) if buffer is not None else None
     if buffer is None or trace_node is None:
         return MISSED
     tracked = x._requires_grad
-    if not (op.numbers and trace_node.takes_numbers and value not in LITERAL) or (
-        value.__class__ is int and abs(value) > LARGEST
-    ):
+    if not (op.numbers and trace_node.takes_numbers and is_free(value)):
         nodes = (value, trace_node.node) if op.swapped else (trace_node.node, value)
         found = _look(buffer, op, trace_node, number_key(value), tracked, nodes)
         return MISSED if found is None else make_handle(buffer, found, tracked)
@@ -264,6 +283,7 @@ def _learned(
     here = provenance()
     if here.origin is not None:
         return None
+    trace_node.site.learns()
     with LOCK, made_by(Provenance(here.scope, user_source(), None)):
         try:
             node = op.function(*nodes)

@@ -8,11 +8,13 @@ one program for the whole recording, and so are the bits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from retrograd.autodiff import pullback
 from retrograd.eager.grad_fn import JitCall, TapeSegment, grad_fn_of
+from retrograd.eager.immediate.op_call import Call
+from retrograd.eager.immediate.slicing import SlicedGradients
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf_handle
 from retrograd.eager.modes import current_backend
@@ -29,35 +31,40 @@ class BackwardPath(NamedTuple):
     """What a gradient goes through: leaves with a grad_fn by segment, and the handles at the
     end."""
 
-    segments: dict[TapeSegment, list[Node]]
-    ends: dict[Node, LazyTensor]
+    segments: dict[Any, list[Node]]
+    ends: dict[Node, LazyTensor | None]
 
 
-def backward_path(root: Node) -> BackwardPath | None:
-    """The path of a gradient from a leaf with a grad_fn; None where it may not be gone: through
-    what `backward()` went through already, or to a parameter that has another value now, or where
-    nodes are needed: through a call of a compiled function."""
+def backward_path(root: Node, wanted: Collection[Node] = ()) -> BackwardPath | None:
+    """The path of a gradient from a leaf with a grad_fn to those that get one, and to `wanted`;
+    None where it may not be gone: through what `backward()` went through already, or to a parameter
+    that has another value now, or where nodes are needed: through a call of a compiled function."""
     path = BackwardPath({}, {})
     todo, seen = [root], {root}
     for leaf in todo:  # the list grows while the loop goes through it
         grad_fn = grad_fn_of(leaf)
         assert grad_fn is not None
-        segment, trace_node = grad_fn
+        segment, output = grad_fn
         if isinstance(segment, JitCall):
             return None
         path.segments.setdefault(segment, []).append(leaf)
-        for k in trace_node.slots():
-            if k < 0:
-                return None
-            x = segment.arrays[k]
+        if isinstance(segment, Call):
+            reached = None if segment.freed else segment.reached(output)
+        else:
+            slots = output.slots()
+            reached = None if -1 in slots else [segment.arrays[k] for k in slots]
+        if reached is None:
+            return None
+        for x in reached:
             if x in seen:
                 continue
             seen.add(x)
-            if x.prim.replaced or x.prim.freed:
+            prim: Any = x.prim
+            if prim.replaced or prim.freed:
                 return None
             if grad_fn_of(x) is not None:
                 todo.append(x)
-            elif (handle := leaf_handle(x)) is not None:
+            elif (handle := leaf_handle(x)) is not None or x in wanted:
                 path.ends[x] = handle
     return path
 
@@ -65,28 +72,33 @@ def backward_path(root: Node) -> BackwardPath | None:
 def gradients(root: Node, seed: Array, path: BackwardPath) -> dict[Node, Array]:
     """The gradient with respect to the ends of a path, of a leaf with a grad_fn."""
     found = {root: seed}
+    slices = SlicedGradients()
+
+    def asks(x: Node) -> bool:
+        """Whether somebody wants the gradient with respect to a leaf."""
+        return x in path.ends or grad_fn_of(x) is not None
+
     for segment in sorted(path.segments, key=lambda s: s.number, reverse=True):
-        backward_segment(segment, path.segments.pop(segment), path.ends, found)
+        leaves = path.segments.pop(segment)
+        given = [(fn.output, found.pop(x)) for x in leaves if x in found and (fn := grad_fn_of(x))]
+        if given and isinstance(segment, Call):
+            segment.backward(dict(given), asks, found, slices)
+        elif given:
+            backward_segment(segment, given, asks, found)
     return {x: g for x, g in found.items() if x in path.ends}
 
 
 def backward_segment(
     segment: TapeSegment,
-    leaves: Sequence[Node],
-    ends: dict[Node, LazyTensor],
+    given: list[tuple[TraceNode, Array]],
+    asks: Callable[[Node], bool],
     found: dict[Node, Array],
 ) -> None:
-    """Take the gradients of results of a segment out of `found`, and add those of what it was
-    computed from."""
-    given = [
-        (grad_fn.output, found.pop(x)) for x in leaves if x in found and (grad_fn := grad_fn_of(x))
-    ]
-    if not given:
-        return
+    """Add the gradients of what a segment was computed from to `found`, given those of results."""
     given.sort(key=lambda pair: pair[0].node.id)
     trace_nodes = tuple([trace_node for trace_node, _ in given])
     arrays = segment.arrays
-    at = tuple(sorted({k for f in trace_nodes for k in f.slots() if _asks(arrays[k], ends)}))
+    at = tuple(sorted({k for f in trace_nodes for k in f.slots() if asks(arrays[k])}))
     more = tuple([arrays[k] in found for k in at])
     plans = segment.site.plans
     key = ("through", current_backend(), trace_nodes, at, more, *segment.values)
@@ -102,11 +114,6 @@ def backward_segment(
     results = plan.run(arrays, known, segment.numbers)
     for k, g in zip(which, results, strict=True):
         found[arrays[k]] = g
-
-
-def _asks(x: Node, ends: dict[Node, LazyTensor]) -> bool:
-    """Whether somebody wants the gradient with respect to a leaf."""
-    return x in ends or grad_fn_of(x) is not None
 
 
 def _plan(

@@ -12,15 +12,16 @@ in the order in which they would be added in one program (`segment_backward.py`)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from retrograd.autodiff import pullback
-from retrograd.eager.grad_fn import GradFn, TapeSegment, grad_fn_of
+from retrograd.eager.grad_fn import GradFn, TapeSegment, grad_fn_of, next_number
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import known_as, leaf_handle
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import COUNTS, LOCK
-from retrograd.eager.trace_buffer import TraceBuffer, remember
+from retrograd.eager.trace_buffer import CURRENT, TraceBuffer, remember
 from retrograd.eager.trace_cache import TraceNode, TraceSite
 from retrograd.eager.trace_program import TraceProgram
 from retrograd.errors import RetrogradError
@@ -101,6 +102,36 @@ def split(buffer: TraceBuffer, operands: Sequence[LazyTensor]) -> bool:
         return True
 
 
+def split_buffers(buffers: Iterable[TraceBuffer], operands: Sequence[LazyTensor] = ()) -> bool:
+    """Cut buffers into segments. False where a computation fails, or where their recordings overlap
+    with others that a gradient may go through: segments follow one another."""
+    distinct = dict.fromkeys(buffers)
+    histories = [x for ref in CURRENT.histories if (x := ref()) is not None]
+    times = [t for x in histories for t in _times(x)]
+    for buffer in distinct:
+        own = _times(buffer)
+        if buffer.ordered or (own and any(own[0] < t < own[-1] and t not in own for t in times)):
+            return False
+    return all(split(buffer, operands) for buffer in distinct)
+
+
+def _number(buffer: TraceBuffer) -> int:
+    """The number of what is cut from a buffer: when it was recorded, if that was after all that it
+    is computed from."""
+    grad_fns = [fn for x in buffer.arrays if (fn := grad_fn_of(x)) is not None]
+    last = max([fn.segment.number for fn in grad_fns], default=-1)
+    return next((t for t in _times(buffer) if t > last), None) or next_number()
+
+
+def _times(history: Any) -> list[int]:
+    """When something was recorded that a gradient may go through."""
+    if not isinstance(history, TraceBuffer):
+        return [history.number]
+    openings = history.openings
+    lasts = [*[last for _, last in openings[1:]], history.last]
+    return [t for (t, before), last in zip(openings, lasts, strict=True) if last > before]
+
+
 def _differentiable(buffer: TraceBuffer) -> list[TraceNode]:
     """The slots that a gradient may be asked for."""
     return [
@@ -162,8 +193,9 @@ def _go_on(buffer: TraceBuffer, held: Sequence[LazyTensor], tracked: Sequence[Tr
     leaves: dict[TraceNode, Node] = {}
     if tracked:
         segment = TapeSegment(
-            site, buffer.arrays, numbers, values, buffer.nodes, buffer.openings, list(tracked)
-        )
+            site, buffer.arrays, numbers, values, buffer.nodes, buffer.openings, list(tracked),
+            _number(buffer),
+        )  # fmt: skip
         remember(segment)
         for f in tracked:
             new = leaves[f] = known_as(values[f], f.node, f.freed, f.type)

@@ -9,18 +9,18 @@ tapes, graphs) gets them: the buffer is *dissolved*, its tensors go on as tensor
 
 from __future__ import annotations
 
-import itertools
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol
 
+from retrograd.eager import listeners
 from retrograd.eager.fast_path import TraceBufferBase
-from retrograd.eager.grad_fn import TapeSegment, full_history
+from retrograd.eager.grad_fn import TapeSegment, full_history, next_number
 from retrograd.eager.leaf import VALUES
-from retrograd.eager.listeners import Listener
-from retrograd.eager.modes import current_backend
+from retrograd.eager.listeners import BLOCK, Listener
+from retrograd.eager.modes import current_backend, is_tracing, is_unseen
 from retrograd.eager.program_cache import COUNTS
 from retrograd.eager.trace_cache import TraceNode, TracePart, TraceSite, fill, site_of
 from retrograd.eager.trace_program import TraceProgram, co_evaluated
@@ -29,6 +29,7 @@ from retrograd.ir.source import user_place
 from retrograd.runtime.backend import Array
 from retrograd.shared import at_fork, contained, free
 
+BRIEF = 256  # calls that run at once, after which a look ends the run
 FULL = 512  # handles in a buffer after which it is looked whether to cut the recording
 
 
@@ -127,8 +128,10 @@ class TraceBuffer(TraceBufferBase):
         return False
 
     def begin(self) -> None:
-        """Record here from now on: a new opening, listed with what is behind `last`."""
-        opening, openings = (_NEXT_TIME(), self.last), self.openings
+        """Record here from now on: a new opening, listed with what is behind `last`. Operations do
+        not run at once any more, lest something is recorded between two of them."""
+        CURRENT.run = None
+        opening, openings = (next_number(), self.last), self.openings
         if openings and openings[-1][1] == self.last:
             openings[-1] = opening
         else:
@@ -159,7 +162,6 @@ class TraceBuffer(TraceBufferBase):
 
 
 BUFFERS: set[weakref.ref[TraceBuffer]] = set()  # those there are, and some that are gone
-_NEXT_TIME = itertools.count().__next__
 _PRUNE = [64]  # how many there may be before they are looked through
 
 
@@ -182,14 +184,20 @@ def _free() -> None:
 
 at_fork(in_child=_free)
 NOWHERE = TraceBuffer(TraceSite())  # the buffer of what is not on one
+NOW = TraceBuffer(TraceSite())  # in place of a buffer: operations run at once
 
 
 class _Current(threading.local):
     buffer: TraceBuffer = NOWHERE
+    run: TraceSite | None = None  # where operations began to run at once, if they do
+    calls: int = 0  # how many have run since
+    what: int = 0  # a hash of these
+    start: int = 0  # the number before those of these calls
 
     def __init__(self) -> None:
         # What the thread has recorded since it made nodes of all that there was.
-        self.histories: list[weakref.ref[TraceBuffer | TapeSegment]] = []
+        self.histories: list[weakref.ref[Any]] = []
+        self.prune = 64  # how many there may be before they are looked through
 
 
 CURRENT = _Current()
@@ -199,10 +207,59 @@ def current() -> TraceBuffer:
     """The buffer this thread records in."""
     buffer = CURRENT.buffer
     if not buffer.open:
-        buffer = CURRENT.buffer = TraceBuffer(site_of(*user_place()))
-        buffer.begin()
-        remember(buffer)
+        site = site_of(*user_place())
+        if site.opens() and runs_now():
+            CURRENT.run, CURRENT.calls, CURRENT.what = site, 0, 0
+            CURRENT.start = next_number()
+            return NOW
+        buffer = _open(site)
     return buffer
+
+
+def _open(site: TraceSite) -> TraceBuffer:
+    """A buffer that is recorded in from now on."""
+    buffer = CURRENT.buffer = TraceBuffer(site)
+    buffer.begin()
+    remember(buffer)
+    return buffer
+
+
+def runs_now() -> bool:
+    """Whether operations may run at once here."""
+    return (
+        not listeners.LISTENERS
+        and BLOCK.get() is None
+        and current_backend() == "llvm"
+        and not is_tracing()
+        and not is_unseen()
+    )
+
+
+def record_instead() -> None:
+    """An operation cannot run at once: it is recorded, and what comes after it."""
+    site = CURRENT.run
+    assert site is not None
+    _open(site)
+
+
+def end_run() -> None:
+    """A gradient is taken: what comes next is another recording."""
+    site, CURRENT.run = CURRENT.run, None
+    if site is not None:
+        site.ran(CURRENT.what)
+
+
+def looked() -> None:
+    """Somebody looks, which ends a recording, and a run unless it has just begun: where somebody
+    looks again and again there is nothing to record."""
+    if CURRENT.calls >= BRIEF:
+        end_run()
+
+
+def pending() -> list[TraceBuffer]:
+    """The buffers of this thread with something that a gradient may go through, in order."""
+    found = [x for ref in CURRENT.histories if isinstance(x := ref(), TraceBuffer)]
+    return [buffer for buffer in found if buffer.last and not buffer.ordered]
 
 
 @contained
@@ -223,6 +280,7 @@ def execute(buffer: TraceBuffer, handles: Sequence[RecordedTensor]) -> None:
         found = site.plans.get(key)
         if found is None:
             known = {f.node: f for f in values}
+            site.learns()
             outputs = co_evaluated(wanted, [f for f in trace_nodes if f], known, site)
             found = outputs, TraceProgram(site, [f.node for f in outputs], known)
             site.plans[key] = found
@@ -306,7 +364,7 @@ def materialize(
         for h in handles:
             if h._trace_node is not None and not any(x is h for x in gone[h._buffer]):
                 gone[h._buffer].append(h)
-        parts = [x.part() for x in known if isinstance(x, TapeSegment)]
+        parts = [x.part() for x in known if not isinstance(x, TraceBuffer)]
         parts += [buffer.part(held) for buffer, held in gone.items()]
         CURRENT.histories = [weakref.ref(buffer) for buffer in all_buffers if buffer not in gone]
         fill(parts)
@@ -319,9 +377,10 @@ def materialize(
             buffer.materialized()
 
 
-def remember(history: TraceBuffer | TapeSegment) -> None:
+def remember(history: Any) -> None:
     """List what this thread has recorded."""
     histories = CURRENT.histories
     histories.append(weakref.ref(history))
-    if len(histories) % 64 == 0:
-        CURRENT.histories = [ref for ref in histories if ref() is not None]
+    if len(histories) >= CURRENT.prune:
+        histories = CURRENT.histories = [ref for ref in histories if ref() is not None]
+        CURRENT.prune = 2 * len(histories) + 64

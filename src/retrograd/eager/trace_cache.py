@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from operator import itemgetter
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from retrograd.autodiff import pullback, seeds
 from retrograd.eager.fast_path import TraceNodeBase
@@ -158,13 +158,18 @@ class TraceSite:
     __slots__ = (
         "calls",
         "has_freed",
+        "learning",
         "leaves",
         "limit",
         "newest",
         "numbers",
+        "patience",
         "plans",
+        "repeats",
         "room",
+        "runs",
         "trace_nodes",
+        "unknown",
         "values",
     )
 
@@ -179,6 +184,40 @@ class TraceSite:
         self.room = 0  # up to how many operations a recording did not repeat, if one was longer
         self.values: dict[int, float] = {}  # the numbers of the last one that was cut
         self.has_freed = False  # whether there are freed trace nodes
+        self.unknown = 0  # how many recordings in a row were not all known
+        self.learning = False  # whether the latest one was not
+        self.runs: set[int] = set()  # what was run here at once, by hash
+        self.repeats = 0  # how many runs in a row were among these
+        self.patience = REPEATS  # how many have to be until they are recorded
+
+    def opens(self) -> bool:
+        """A recording starts here; whether it is to be run at once instead, since it would not
+        return."""
+        if self.unknown >= UNKNOWN:
+            return True
+        if not self.learning:
+            self.unknown = 0
+        self.learning = False
+        return False
+
+    def learns(self) -> None:
+        """What is recorded now was not recorded before."""
+        if not self.learning:
+            self.learning = True
+            self.unknown += 1
+
+    def ran(self, what: int) -> None:
+        """What was run at once has come to its end. If it returns often, it is recorded."""
+        if what not in self.runs:
+            self.repeats = 0
+            if len(self.runs) >= RUNS:
+                self.runs.clear()
+            self.runs.add(what)
+            return
+        self.repeats += 1
+        if self.repeats >= self.patience:
+            self.repeats = self.unknown = 0
+            self.patience *= REPEATS  # what is not known then costs more than it saves
 
     def leaf(self, slot: int, node: Node, freed: bool) -> TraceNode:
         """The trace node of the array in a slot."""
@@ -204,6 +243,9 @@ SITES: dict[Any, TraceSite] = {}
 CAPACITY = 256  # sites that are remembered; beyond, all are forgotten, and learned again
 TRACE_NODES = 50_000  # the same of trace nodes at one site, and all of twice as many, roughly
 PLANS = 256  # programs of one site
+UNKNOWN = 3  # recordings in a row that were not all known, after which operations run at once
+REPEATS = 8  # runs in a row that are like earlier ones, after which they are recorded
+RUNS = 256  # of which the hash is remembered
 
 
 def site_of(code: CodeType | None, lasti: int) -> TraceSite:
@@ -247,9 +289,10 @@ class TracePart(NamedTuple):
             k = bisect_left(lasts, node.id) - 1
             yield openings[max(k, 0)][0] if openings else 0, node.id, node, self
 
-    def make(self, node: Node, site: TraceSite) -> None:
+    def make(self, node: Node) -> None:
         """The node for a trace node; those of its inputs are there."""
-        here, done = site.trace_nodes.get(node), self.done
+        site, done = self.outputs[0].site, self.done
+        here = site.trace_nodes.get(node)
         if here is not None and here.slot >= 0:
             done[node] = self.array(here.slot)
         elif (k := site.numbers.get(node)) is not None:
@@ -260,9 +303,19 @@ class TracePart(NamedTuple):
             done[node] = node.rebuilt([done[x] for x in node.inputs], origin)
 
 
-def fill(parts: Iterable[TracePart]) -> None:
+class Part(Protocol):
+    """What is to become nodes, in the order in which it was recorded."""
+
+    def missing(self) -> Iterable[tuple[int, int, Any, Any]]:
+        """What has yet to be made, each behind when it was recorded and its id; and this."""
+
+    def make(self, node: Any) -> None:
+        """Make one of these."""
+
+
+def fill(parts: Iterable[Part]) -> None:
     """Make the nodes that trace nodes stand for, given what is in the slots, in the order in which
     they were recorded."""
     found = [x for part in parts for x in part.missing()]
     for _, _, node, part in sorted(found, key=itemgetter(0, 1)):
-        part.make(node, part.outputs[0].site)
+        part.make(node)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from retrograd.eager.program_cache import hoist_scalars, program_for, required_nodes
+from retrograd.eager.program_cache import Needed, hoist_scalars, program_for, required_nodes
 from retrograd.eager.trace_cache import TraceNode, TraceSite
 from retrograd.errors import IndexRangeError, LinAlgError
 from retrograd.ir import Node, Trait, product
@@ -39,6 +39,7 @@ class TraceProgram:
         leaves = {f.node: f for f in list(site.leaves.values())}
         self.ends = list(ends)
         what = self.what = required_nodes(ends, lambda n: n if n in known else leaves.get(n))
+        what.inputs.extend(_sizing(what, known))
         free = site.numbers
         self.slots = [leaves[x].slot for x in what.inputs if x not in known]
         self.known = [known[x] for x in what.inputs if x in known]
@@ -69,6 +70,13 @@ class TraceProgram:
             on_real(graph, OpByOpExecutor)(given)
             raise
 
+    def call(self, values: Sequence[Any], numbers: dict[int, float]) -> list[Array]:
+        """The same, where `known` are positions in a list of values, and all that is given."""
+        given = [values[k] for k in self.known]
+        if self.scalars:
+            given += self._numbers(numbers)
+        return self.program(given)
+
     def _numbers(self, given: dict[int, float]) -> list[Array]:
         """The arguments that are numbers. Threads that record the same run one plan, each with
         numbers of its own: what is remembered is replaced as a whole, and looked at once."""
@@ -82,6 +90,21 @@ class TraceProgram:
                     arguments[i] = row[j, ...]
             self.done = now, arguments
         return arguments
+
+
+def _sizing(what: Needed, known: Collection[Node]) -> list[Node]:
+    """What is not needed itself, but says what a name of a size that is needed stands for."""
+    names = {name for n in what.order for name in (*n.type.dim_names, *n.prim.dim_names)}
+    if not names:
+        return []
+    names -= {d for x in what.inputs for d in map(str, x.type.shape)}
+    more = []
+    for x in known:
+        found = names.intersection(map(str, x.type.shape)) if names else ()
+        if found and x not in what.inputs:
+            more.append(x)
+            names -= found
+    return more
 
 
 def co_evaluated(

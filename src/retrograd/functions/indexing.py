@@ -10,6 +10,7 @@ import numpy as np
 
 from retrograd.eager.conversion import as_array
 from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.immediate.slicing import basic_indexing
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, IndexKindError, IndexRangeError, ShapeError, TraceError
 from retrograd.functions.broadcasting import (
@@ -27,6 +28,7 @@ from retrograd.ops.leaf import Iota, constant
 
 
 @op_function
+@basic_indexing
 def getitem(x: ArrayLike, key: Any, /) -> Any:
     """`x[key]`: integers, slices, `...`, `None` and integer arrays, as in NumPy. A single boolean
     makes an axis of one element, or of none.

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from retrograd.eager.grad_fn import grad_fn_of
 from retrograd.eager.lazy_tensor import LazyTensor, evaluate, is_taped
 from retrograd.eager.leaf import ConcreteLeaf, leaf, leaf_handle
 from retrograd.eager.listeners import sees_all
 from retrograd.eager.modes import current_backend, is_tracing
 from retrograd.eager.program_cache import LOCK
 from retrograd.eager.quick_dispatch import make_handle
+from retrograd.eager.segment_backward import backward_path, gradients
 from retrograd.eager.weak_types import is_weak
 from retrograd.ir import Node, full
 from retrograd.runtime.executors.nan_observer import CHECKED
@@ -56,8 +60,10 @@ def release(nodes: Sequence[Node]) -> None:
 def cached_gradients(value: Any, inner: Sequence[Node]) -> tuple[Any, list[Any]] | None:
     """The value as a constant and its gradients by the leaves; None where that has to be found out
     on nodes, or said there what is wrong."""
-    if not isinstance(value, LazyTensor) or value._trace_node is None or not value._requires_grad:
+    if not isinstance(value, LazyTensor) or not value._requires_grad:
         return None
+    if value._trace_node is None:
+        return _of_calls(value, inner)
     trace_node, buffer = value._trace_node, value._buffer
     if buffer.is_taped():  # the function uses what is on a tape
         return None
@@ -92,3 +98,17 @@ def cached_gradients(value: Any, inner: Sequence[Node]) -> tuple[Any, list[Any]]
     return constant, [
         zero(full(0, node.type)) if g is None else g for g, node in zip(slopes, inner, strict=True)
     ]
+
+
+def _of_calls(value: LazyTensor, inner: Sequence[Node]) -> tuple[Any, list[Any]] | None:
+    """The same of what was not recorded, but computed call by call."""
+    node = value.leaf_or_node
+    if grad_fn_of(node) is None or node.type.shape or not node.type.dtype.is_float:
+        return None
+    path = backward_path(node, inner)
+    if path is None or any(x not in inner for x in path.ends):
+        return None
+    found = gradients(node, np.ones((), node.type.dtype.dtype), path)
+    handle = LazyTensor.handle_class
+    constant = handle(leaf(node.prim.array, "", node.type))  # type: ignore[attr-defined]
+    return constant, [handle.of(found[x]) if x in found else handle(full(0, x.type)) for x in inner]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import retrograd as rg
+from retrograd.eager.dispatch import composite
 from retrograd.errors import ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import provenance
-from retrograd.ir.source import located
 
 
 def here() -> str:
@@ -17,7 +17,7 @@ def here() -> str:
     return f" in {scope}" if scope else ""
 
 
-@located
+@composite
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """`x @ weight.T + bias`: `[..., in]`, weight `[out, in]`, bias `[out]` give `[..., out]`; a
     weight `[in]` and a bias without axes give `[...]`.
@@ -40,7 +40,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     return y if bias is None else y + bias
 
 
-@located
+@composite
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """`x1^T W[k] x2 + bias[k]` along the last axes: `[..., A]`, `[..., B]`, weight `[K, A, B]`,
     bias `[K]` give `[..., K]`.

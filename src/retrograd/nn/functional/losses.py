@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import retrograd as rg
+from retrograd.eager.dispatch import composite
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim
-from retrograd.ir.source import located
 from retrograd.nn.functional.affine import linear
 
 
@@ -44,7 +44,7 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
 
 
 # -- regression ----------------------------------------------------------------------------------
-@located
+@composite
 def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
     """`(x - t)**2`, with a weight for each element if given; the mean is then by the weights' sum.
 
@@ -60,7 +60,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = Non
     return _averaged(rg.square(x - t), weight, reduction, "mse_loss")
 
 
-@located
+@composite
 def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
     """`|x - t|`, with a weight for each element if given; the mean is then by the weights' sum.
 
@@ -76,7 +76,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None
     return _averaged(rg.abs(x - t), weight, reduction, "l1_loss")
 
 
-@located
+@composite
 def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Tensor:
@@ -120,7 +120,7 @@ def _averaged(loss: Tensor, weight: Any, reduction: str, what: str) -> Tensor:
     return reduced(loss * w, reduction)
 
 
-@located
+@composite
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """`d**2 / (2 beta)` where `d = |x - t|` is below beta, `d - beta / 2` beyond; beta = 0 is
     `l1_loss`.
@@ -146,7 +146,7 @@ def positive(what: str, name: str, value: float) -> None:
 
 
 # -- classification ------------------------------------------------------------------------------
-@located
+@composite
 def cross_entropy(
     input: Any,
     target: Any,
@@ -192,7 +192,7 @@ def cross_entropy(
     return reduced(loss, reduction)
 
 
-@located
+@composite
 def nll_loss(
     input: Any,
     target: Any,
@@ -277,7 +277,7 @@ def from_front(index: Tensor, size: int | Dim) -> Tensor:
     return rg.where(index < 0, beyond, index)
 
 
-@located
+@composite
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -305,7 +305,7 @@ def _log_above(x: Tensor) -> Tensor:
     return rg.where(inside, rg.maximum(rg.log(rg.where(inside, x, 1.0)), -100.0), -100.0)
 
 
-@located
+@composite
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
 ) -> Tensor:
@@ -328,7 +328,7 @@ def binary_cross_entropy_with_logits(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-@located
+@composite
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """`t (log t - x)` for log probabilities x and probabilities t, or log probabilities t with
     `log_target`. `reduction="batchmean"`, the divergence, divides the sum by the size of axis 0;
@@ -361,7 +361,7 @@ def _times_log(p: Tensor, logp: Tensor) -> Tensor:
     return rg.where(none, 0.0, p * rg.where(none, 0.0, logp))
 
 
-@located
+@composite
 def hinge_loss(
     input: Any, target: Any, reduction: str = "mean", margin: float = 1.0, squared: bool = False
 ) -> Tensor:
@@ -380,7 +380,7 @@ def hinge_loss(
     return reduced(rg.square(loss) if squared else loss, reduction)
 
 
-@located
+@composite
 def linear_cross_entropy(
     input: Any,
     linear_weight: Any,

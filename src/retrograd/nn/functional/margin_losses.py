@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
+from retrograd.eager.dispatch import composite
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim
-from retrograd.ir.source import located
 from retrograd.nn.functional.conv_pool import arrays_of, values_of
 from retrograd.nn.functional.losses import as_floats, pair, positive, reduced
 from retrograd.nn.functional.normalization import pairwise_distance
 from retrograd.ops.assume import guard
 
 
-@located
+@composite
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -39,7 +39,7 @@ def hinge_embedding_loss(
     )
 
 
-@located
+@composite
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -58,7 +58,7 @@ def margin_ranking_loss(
     return reduced(rg.relu(margin - t * (a - b)), reduction)
 
 
-@located
+@composite
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """`log(1 + exp(-t x))` for targets -1 and 1.
 
@@ -74,7 +74,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
     return reduced(rg.softplus(-t * x), reduction)
 
 
-@located
+@composite
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -102,7 +102,7 @@ def cosine_embedding_loss(
     return reduced(loss, reduction)
 
 
-@located
+@composite
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -134,7 +134,7 @@ def triplet_margin_loss(
     )
 
 
-@located
+@composite
 def triplet_margin_with_distance_loss(
     anchor: Any,
     positive: Any,
@@ -165,7 +165,7 @@ def triplet_margin_with_distance_loss(
     return reduced(rg.relu(distance(a, b) - far + margin), reduction)
 
 
-@located
+@composite
 def poisson_nll_loss(
     input: Any,
     target: Any,
@@ -195,7 +195,7 @@ def poisson_nll_loss(
     return reduced(loss, reduction)
 
 
-@located
+@composite
 def gaussian_nll_loss(
     input: Any,
     target: Any,
@@ -234,7 +234,7 @@ def gaussian_nll_loss(
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
-@located
+@composite
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -270,7 +270,7 @@ def multi_margin_loss(
     return reduced(gap.sum(axis=-1) / classes, reduction)
 
 
-@located
+@composite
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """`sum_j sum_{i not in t} max(0, 1 - x[t[j]] + x[i]) / C` for scores `[N, C]` or `[C]`; the
     classes of a sample are those before the first -1 in its row of targets.
@@ -300,7 +300,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     return reduced(rg.where(counts, gap, 0.0).sum(axis=(-2, -1)) / classes, reduction)
 
 
-@located
+@composite
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -319,7 +319,7 @@ def multilabel_soft_margin_loss(
     return reduced(loss.mean(axis=-1), reduction)
 
 
-@located
+@composite
 def ctc_loss(
     log_probs: Any,
     targets: Any,

@@ -9,6 +9,7 @@ import numpy as np
 from ml_dtypes import finfo
 
 import retrograd as rg
+from retrograd.eager.dispatch import composite
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim, as_shape, product, provenance
@@ -30,7 +31,7 @@ def _last_axes(x: Tensor, normalized_shape: Any, what: str) -> tuple[int, ...]:
     return tuple(range(x.ndim - len(size), x.ndim))
 
 
-@located
+@composite
 def layer_norm(
     input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
@@ -58,7 +59,7 @@ def _standardised(x: Tensor, axes: Sequence[int], eps: float) -> Tensor:
     return centred * rg.rsqrt((centred * centred).mean(axis=tuple(axes), keepdims=True) + eps)
 
 
-@located
+@composite
 def rms_norm(
     input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
 ) -> Tensor:
@@ -168,7 +169,7 @@ def running_statistics(
     )
 
 
-@located
+@composite
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
@@ -191,7 +192,7 @@ def group_norm(
     return _affine(y, weight, bias, "group_norm")
 
 
-@located
+@composite
 def instance_norm(
     input: Any,
     running_mean: Any = None,
@@ -217,7 +218,7 @@ def instance_norm(
     return _affine(_standardised(x, range(2, x.ndim), eps), weight, bias, "instance_norm")
 
 
-@located
+@composite
 def local_response_norm(
     input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
@@ -242,7 +243,7 @@ def local_response_norm(
     return x / (total * (alpha / size) + k) ** beta
 
 
-@located
+@composite
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
     """`x / max(norm(x), eps)`, the p-norm over an axis or several.
 
@@ -257,7 +258,7 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> T
 
 
 # -- distances -----------------------------------------------------------------------------------
-@located
+@composite
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """`x1 . x2 / (max(|x1|, eps) max(|x2|, eps))` along an axis; shapes broadcast.
 
@@ -272,7 +273,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     return ((a / sizes[0]) * (b / sizes[1])).sum(axis=dim)
 
 
-@located
+@composite
 def pairwise_distance(
     x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
@@ -288,7 +289,7 @@ def pairwise_distance(
     return rg.vector_norm(floating(x1) - floating(x2) + eps, axis=-1, ord=p, keepdims=keepdim)
 
 
-@located
+@composite
 def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of all rows: `[..., P, M]` and `[..., R, M]` give
     `[..., P, R]`. The gradient where rows are equal is 0.
@@ -317,7 +318,7 @@ def _pairs(n: int | Dim) -> tuple[Any, Any]:
     return i, k - rg.take(first, i) + i + 1
 
 
-@located
+@composite
 def pdist(input: Any, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of rows i < j, in the order (0, 1), (0, 2), ..., (1, 2).
 

@@ -1,0 +1,355 @@
+"""Call kinds: what calls of a library function on operands of one pattern of sizes share.
+
+A call that runs at once needs a program, and if a gradient may be asked for, another one for the
+way back. Both serve all calls of a kind: the same function with the same options, on operands of
+the same dtypes and of one `SizePattern`. Sizes that were seen to change have names; the others are
+known to the compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import EllipsisType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from retrograd.autodiff import pullback
+from retrograd.eager.modes import current_backend
+from retrograd.eager.program_cache import ANY_NUMBER, LOCK, is_argument
+from retrograd.eager.trace_cache import Slot, TraceNode, TraceSite
+from retrograd.eager.trace_program import TraceProgram
+from retrograd.eager.weak_types import is_weak
+from retrograd.errors import RetrogradError
+from retrograd.ir import (
+    Dim,
+    DType,
+    Graph,
+    Node,
+    Provenance,
+    TensorType,
+    Trait,
+    as_dtype,
+    made_by,
+    provenance,
+    substitute,
+)
+from retrograd.ops.assume import Assume
+from retrograd.ops.leaf import input_node
+from retrograd.runtime.backend import Array, bind
+
+Shapes = tuple[tuple[int, ...], ...]
+KINDS = 4096  # combinations of a call and shapes that are remembered; beyond, all are forgotten
+NAMED_FROM = 2  # sizes below are never given a name: axes of size 1 are broadcast, and none has 0
+
+
+class Unfit(Exception):
+    """An argument that cannot be looked up by its value, or sizes that cannot have names."""
+
+
+PLAIN = frozenset((int, bool, str, type(None), EllipsisType))
+
+
+def frozen(a: Any) -> Any:
+    """A value as part of a key: equal only to values that mean the same."""
+    kind = a.__class__
+    if kind in PLAIN:
+        return kind, a
+    if kind is float or kind is complex or kind is np.float64:
+        return kind, repr(a)
+    if kind is tuple or kind is list:
+        return (kind, *[frozen(x) for x in a])
+    if kind is slice:
+        return kind, frozen(a.start), frozen(a.stop), frozen(a.step)
+    if isinstance(a, DType | Dim | np.dtype | type):
+        return a
+    raise Unfit
+
+
+class Operand:
+    """In place of a tensor among the arguments of a call: its number."""
+
+    __slots__ = ("k",)
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+
+def filled(a: Any, values: Sequence[Any]) -> Any:
+    """An argument with values in the places of operands."""
+    kind = a.__class__
+    if kind is Operand:
+        return values[a.k]
+    if kind is list or kind is tuple:
+        return kind([filled(x, values) for x in a])
+    return a
+
+
+class Arguments:
+    """The arguments of a call, with operands in the places of tensors, then of whole numbers that
+    may be sizes; the last operand is the number next to a tensor, where the program takes it as it
+    comes (`free`)."""
+
+    __slots__ = ("args", "f", "free", "kwargs", "which")
+    is_traced = False  # whether the function is one on tensors, which is traced
+
+    def __init__(
+        self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], free: bool = False
+    ) -> None:
+        self.f, self.args, self.kwargs, self.free = f, args, kwargs, free
+        self.which: Sequence[int] | None = None  # tensor of each operand, where some are the same
+
+    def call(self, values: Sequence[Any]) -> Any:
+        """What the function makes of these operands."""
+        if self.which is not None:
+            values = [*[values[k] for k in self.which], *values[max(self.which) + 1 :]]
+        args = [filled(a, values) for a in self.args]
+        return self.f(*args, **{name: filled(a, values) for name, a in self.kwargs.items()})
+
+
+class SizePattern:
+    """Shapes of operands, with a number in place of each size that changes: equal sizes have the
+    same one, in the order of their first use."""
+
+    __slots__ = ("entries", "names")
+
+    def __init__(self, shapes: Shapes, vary: Sequence[Sequence[bool]]) -> None:
+        ids: dict[int, int] = {}
+        self.entries: list[list[int]] = []  # a size, or -1 - the number of a name
+        for shape, changes in zip(shapes, vary, strict=True):
+            self.entries.append([
+                -1 - ids.setdefault(n, len(ids)) if yes and n >= NAMED_FROM else n
+                for n, yes in zip(shape, changes, strict=True)
+            ])  # fmt: skip
+        self.names = len(ids)
+
+    def fits(self, shapes: Shapes) -> bool:
+        """Whether shapes of these ranks follow it."""
+        sizes = [0] * self.names
+        for shape, entries in zip(shapes, self.entries, strict=True):
+            for n, e in zip(shape, entries, strict=True):
+                if e >= 0:
+                    if n != e:
+                        return False
+                elif sizes[-1 - e] == 0:
+                    if n < NAMED_FROM:
+                        return False
+                    sizes[-1 - e] = n
+                elif sizes[-1 - e] != n:
+                    return False
+        return True
+
+    def types(self, dtypes: Sequence[Any]) -> list[TensorType]:
+        """The types of operands that follow it, those without a dtype of bools."""
+        dims = [Dim(f"n{i}") for i in range(self.names)]
+        missing = len(self.entries) - len(dtypes)
+        return [
+            TensorType(as_dtype(dtype), tuple([e if e >= 0 else dims[-1 - e] for e in entries]))
+            for dtype, entries in zip([*dtypes, *[np.bool_] * missing], self.entries, strict=True)
+        ]
+
+
+class BackwardPlan(NamedTuple):
+    """Where the gradients of operands come from: some are values at hand, by operand and number,
+    the others what the program computes."""
+
+    passed: list[tuple[int, int]]
+    computed: list[int]
+    program: TraceProgram | None
+
+
+class CallKind:
+    """Calls of a function on operands of these types: what they compute, and the programs."""
+
+    __slots__ = (
+        "_backward", "_forward", "arguments", "is_sized", "kept", "leaves", "outputs", "result",
+        "site",
+    )  # fmt: skip
+
+    def __init__(self, arguments: Arguments, types: Sequence[TensorType], tensors: int) -> None:
+        site = self.site = TraceSite()
+        self.arguments = arguments
+        self.leaves = [_operand(site, k, t) for k, t in enumerate(types)]
+        # Whether whole numbers have names, which arrays of as many elements stand for.
+        self.is_sized = any(not t.is_static for t in types[tensors:])
+        with LOCK, made_by(Provenance(provenance().scope, None, None)):
+            nodes: list[Any] = [x.node for x in self.leaves[:tensors]]
+            nodes += [x.type.shape[0] for x in self.leaves[tensors:]]
+            if arguments.free:
+                nodes.append(ANY_NUMBER)
+            self.outputs: list[TraceNode] = []  # that are computed
+            self.result = self._entered(arguments.call(nodes))
+            if arguments.free:
+                self._bind_number()
+        self.kept: list[TraceNode] = []  # what else a gradient needs that takes long
+        self._forward: dict[tuple[str, bool], TraceProgram] = {}
+        self._backward: dict[Any, BackwardPlan] = {}
+
+    def _entered(self, result: Any) -> Any:
+        """The structure of a result: a trace node for each tensor, pairs of a class and a list for
+        tuples and lists."""
+        if isinstance(result, tuple | list):
+            return type(result), [self._entered(x) for x in result]
+        if not isinstance(result, Node):
+            return result
+        if is_weak(result):
+            raise Unfit
+        found = self.site.trace_node(result)
+        if found.slot < 0 and found not in self.outputs:
+            self.outputs.append(found)
+        return found
+
+    def _bind_number(self) -> None:
+        """Note which constant stands for the free number."""
+        found = [n for y in self.outputs for n in y.node.inputs if is_argument(n)]
+        if len(found) != 1:
+            raise Unfit
+        self.site.numbers[found[0]] = 0
+
+    def check(self) -> None:
+        """`Unfit` where it holds for some sizes only."""
+        if any(isinstance(n.prim, Assume) for n in _below([y.node for y in self.outputs])):
+            raise Unfit
+
+    def forward(self, tracked: bool) -> TraceProgram:
+        """The program of the outputs, and with `tracked` of what is kept for the way back."""
+        key = current_backend(), tracked
+        found = self._forward.get(key)
+        if found is None:
+            with LOCK:
+                if tracked:
+                    self.kept = self._needed()
+                ends = [y.node for y in [*self.outputs, *(self.kept if tracked else ())]]
+                known = {x.node: k for k, x in enumerate(self.leaves)}
+                found = self._forward[key] = TraceProgram(self.site, ends, known)
+        return found
+
+    def _needed(self) -> list[TraceNode]:
+        """What is computed between operands and outputs, takes long, and is part of the gradient;
+        see `Trait.KEPT`."""
+        ends = [y.node for y in self.outputs if y.floating]
+        found = pullback(ends, [input_node(n.type) for n in ends], [x.node for x in self.leaves
+                         if x.floating])  # fmt: skip
+        inside = set(_below([y.node for y in self.outputs]))
+        at_hand = {y.node for y in [*self.outputs, *self.leaves]}
+        todo = [g for g in found if g is not None]
+        seen, kept = set(todo), []
+        for node in todo:
+            for x in node.inputs:
+                if x in seen or x in at_hand:
+                    continue
+                seen.add(x)
+                if x in inside and Trait.KEPT in x.prim.traits:
+                    kept.append(self.site.trace_node(x))
+                else:
+                    todo.append(x)
+        return kept
+
+    def backward(
+        self, given: tuple[int, ...], at: tuple[int, ...], more: tuple[bool, ...]
+    ) -> BackwardPlan:
+        """The gradient with respect to the operands `at`.
+
+        The program takes, numbered one behind the other: operands, outputs and what is kept, the
+        cotangents of the outputs `given`, and for those of `at` for which `more` says so the
+        cotangent so far, to which is added."""
+        key = current_backend(), given, at, more
+        found = self._backward.get(key)
+        if found is None:
+            with LOCK:
+                found = self._backward[key] = self._plan(given, at, more)
+        return found
+
+    def nodes(self, values: Sequence[Node], arrays: Sequence[Array]) -> list[Node]:
+        """The nodes of the outputs for operands that are nodes, of the sizes of arrays."""
+        inputs = [x.node for x in self.leaves]
+        graph = Graph(inputs, [y.node for y in self.outputs])
+        graph = graph.bind(bind(inputs, arrays[: len(inputs)]))
+        new = zip(graph.inputs, [*values[: len(arrays)]], strict=False)
+        return substitute(graph.outputs, {x: v for x, v in new if isinstance(v, Node)})
+
+    def _plan(self, given: Sequence[int], at: Sequence[int], more: Sequence[bool]) -> BackwardPlan:
+        wanted = [self.leaves[k].node for k in at]
+        ends = [self.outputs[i].node for i in given]
+        ends += [x for x, yes in zip(wanted, more, strict=True) if yes]
+        starts = [input_node(y.type) for y in ends]
+        values = [x.node for x in [*self.leaves, *self.outputs, *self.kept]]
+        known = {node: i for i, node in enumerate([*values, *starts])}
+        parts = pullback(ends, starts, wanted)
+        found = {k: g for k, g in zip(at, parts, strict=True) if g is not None}
+        passed = [(k, known[g]) for k, g in found.items() if g in known]
+        made = {k: g for k, g in found.items() if g not in known}
+        program = TraceProgram(self.site, list(made.values()), known) if made else None
+        return BackwardPlan(passed, list(made), program)
+
+
+def _operand(site: TraceSite, k: int, type: TensorType) -> TraceNode:
+    node = Node(Slot(type), (), type)
+    made = site.leaves[k] = site.trace_nodes[node] = TraceNode(site, node, k)
+    return made
+
+
+def _below(ends: Sequence[Node]) -> Iterator[Node]:
+    """Nodes and all that they are computed from."""
+    todo, seen = list(ends), set(ends)
+    for node in todo:
+        yield node
+        for x in node.inputs:
+            if x not in seen:
+                seen.add(x)
+                todo.append(x)
+
+
+# -- the kinds there are --------------------------------------------------------------------------
+_BY_SHAPES: dict[Any, CallKind | None] = {}  # by call, dtypes and shapes; None: there is none
+_BY_CALL: dict[Any, list[tuple[SizePattern, CallKind]]] = {}  # with names
+_SEEN: dict[Any, tuple[Shapes, list[list[bool]]]] = {}  # the latest, which sizes changed
+
+
+def kind_of(
+    call: Any, dtypes: tuple[Any, ...], shapes: Shapes, arguments: Callable[[], Arguments]
+) -> CallKind | None:
+    """The kind of a call; None where it has to be recorded to find out what is wrong with it.
+
+    `call` is the function with its options and what stands in the places of operands."""
+    found = _BY_SHAPES.get((call, dtypes, shapes), _BY_SHAPES)
+    if found is not _BY_SHAPES:
+        return found  # type: ignore[return-value]
+    with LOCK:
+        found = _generalized(call, dtypes, shapes, arguments)
+        if len(_BY_SHAPES) >= KINDS:
+            _BY_SHAPES.clear()
+            if len(_BY_CALL) >= KINDS:
+                _BY_CALL.clear()
+                _SEEN.clear()
+        _BY_SHAPES[call, dtypes, shapes] = found
+    return found
+
+
+def _generalized(
+    call: Any, dtypes: tuple[Any, ...], shapes: Shapes, arguments: Callable[[], Arguments]
+) -> CallKind | None:
+    """A kind that there is and serves these shapes, or a new one."""
+    key = call, dtypes, tuple(map(len, shapes))
+    kinds = _BY_CALL.setdefault(key, [])
+    for pattern, kind in kinds:
+        if pattern.fits(shapes):
+            return kind
+    last, vary = _SEEN.get(key, (shapes, [[False] * len(s) for s in shapes]))
+    vary = [
+        [yes or n != m for yes, n, m in zip(row, a, b, strict=True)]
+        for row, a, b in zip(vary, shapes, last, strict=True)
+    ]
+    _SEEN[key] = shapes, vary
+    for changes in (vary, [[False] * len(s) for s in shapes]):
+        pattern = SizePattern(shapes, changes)
+        try:
+            kind = CallKind(arguments(), pattern.types(dtypes), len(dtypes))
+            if pattern.names:
+                kind.check()
+        except (RetrogradError, TypeError, ValueError, Unfit):
+            continue
+        if pattern.names:  # others are found by their shapes
+            kinds.append((pattern, kind))
+        return kind
+    return None

@@ -1,0 +1,350 @@
+"""Which calls run at once, and what they return: arrays, or leaves that know their grad_fn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.eager.conversion import as_array, returned
+from retrograd.eager.fast_path import MISSED, Operation, number_key
+from retrograd.eager.grad_fn import GradFn, grad_fn_of
+from retrograd.eager.immediate.call_kind import (
+    NAMED_FROM,
+    Arguments,
+    CallKind,
+    Operand,
+    Unfit,
+    frozen,
+    kind_of,
+)
+from retrograd.eager.immediate.op_call import Call, OpCall, SliceCall
+from retrograd.eager.immediate.slicing import is_basic, sliced
+from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.eager.leaf import ConcreteLeaf, leaf
+from retrograd.eager.modes import grad_enabled, traced
+from retrograd.eager.program_cache import is_free
+from retrograd.eager.segments import split_buffers
+from retrograd.eager.trace_buffer import CURRENT, execute
+from retrograd.eager.trace_cache import TraceNode
+from retrograd.errors import LinAlgError, RetrogradError
+from retrograd.ir import Node, provenance
+from retrograd.ir.source import user_source
+from retrograd.ops.leaf import Constant
+
+# Tensors as a call takes them: arrays; the leaves of those that a gradient may go to or has gone
+# through; whether one may be asked for; whether one has gone through some of them.
+Operands = tuple[list[Any], list[Node | None], bool, bool]
+
+
+def operands_of(handles: Sequence[LazyTensor]) -> Operands | None:
+    """Tensors as operands; None where a call with them has to be recorded."""
+    arrays: list[Any] = []
+    leaves: list[Node | None] = []
+    tracked = freed = False
+    for h in handles:
+        state: Any = h._state
+        node = None
+        if state.__class__ is not np.ndarray:
+            if state.__class__ is TraceNode:
+                if not _settled(h):
+                    return None
+                state = h._state
+            if not isinstance(state, Node):
+                state = h.leaf_or_node  # an error: it was donated
+            if not isinstance(state.prim, ConcreteLeaf):
+                if not isinstance(state.prim, Constant) or h._requires_grad or h._buffer.ordered:
+                    return None
+                arrays.append(np.array(state.prim.reference()))
+                leaves.append(None)
+                continue
+            prim: Any = state.prim
+            if h._buffer.ordered:
+                return None
+            if prim.shared:
+                state = h.node
+                prim = state.prim
+            if h._requires_grad or prim.freed:
+                tracked, freed, node = tracked or h._requires_grad, freed or prim.freed, state
+            state = prim.array
+        arrays.append(state)
+        leaves.append(node)
+    if provenance().origin is not None:
+        return None
+    return arrays, leaves, tracked and grad_enabled(), freed
+
+
+def run_call(
+    call: Any, handles: Sequence[LazyTensor], arguments: Callable[[], Arguments],
+    ints: tuple[int, ...] = (), *numbers: float,
+) -> Any:  # fmt: skip
+    """The result of a call, computed now; `MISSED` where it has to be recorded.
+
+    `call` is the function with its options, `handles` are its tensors, `ints` whole numbers that
+    may be sizes; there may be a number that the program takes as it comes."""
+    found = operands_of(handles)
+    if found is None:
+        return MISSED
+    given = found[0]
+    if len(given) > 1:
+        same = [id(h._state) for h in handles]
+        if len(set(same)) < len(same):
+            call, handles, found, arguments = _distinct(call, handles, found, arguments, same)
+            given = found[0]
+    shapes = tuple([a.shape for a in given])
+    dtypes = tuple([a.dtype for a in given])
+    if ints:
+        shapes += tuple([(n,) for n in ints])
+    kind = kind_of(call, dtypes, shapes, arguments)
+    if kind is None:
+        return MISSED
+    _count(id(kind), shapes, found[1])
+    try:
+        given += [np.empty(n, np.bool_) if kind.is_sized else None for n in ints]
+    except MemoryError:
+        return MISSED
+    return _run(kind, handles, found, ints, dict(enumerate(numbers)))
+
+
+def _count(what: Any, shapes: Any, leaves: Sequence[Node | None]) -> None:
+    """A call runs: part of what tells runs apart, with the calls that its operands come from."""
+    CURRENT.calls += 1
+    come_from = [
+        fn.segment.number - CURRENT.start
+        for x in leaves
+        if x is not None and (fn := x.prim.grad_fn) is not None  # type: ignore[attr-defined]
+    ]
+    CURRENT.what = hash((CURRENT.what, what, shapes, *come_from))
+
+
+def run_slice(f: Callable[..., Any], x: LazyTensor, key: Any) -> Any:
+    """`x[key]` by numbers and slices."""
+    found = operands_of((x,))
+    if found is None:
+        return MISSED
+    arrays, (own,), tracked, freed = found
+    try:
+        array = sliced(arrays[0], key)
+    except (IndexError, ValueError, TypeError):
+        return MISSED
+    _count(array.shape, repr(key), (own,))
+    tracked = tracked and own is not None and array.dtype.kind in "fcV"
+    if not (freed or tracked):
+        return LazyTensor.handle_class.dehydrated(array)
+    prim, call = ConcreteLeaf(array, None, freed), None
+    if tracked and own is not None:
+        call = SliceCall(f, own, key, freed)
+        prim.grad_fn = GradFn(call, 0)
+    return LazyTensor.handle_class(_leaf(prim, call), tracked)
+
+
+def _leaf(prim: ConcreteLeaf, call: Call | None) -> Node:
+    """The leaf of a result."""
+    if call is None:
+        return Node(prim, (), prim.type, provenance().scope, user_source())
+    return Node(prim, (), prim.type, call.scope, call.source)
+
+
+def _distinct(
+    call: Any, handles: Sequence[LazyTensor], found: Operands,
+    arguments: Callable[[], Arguments], same: list[int],
+) -> tuple[Any, list[LazyTensor], Operands, Callable[[], Arguments]]:  # fmt: skip
+    """The same call where what is given twice, which `same` tells, is one operand."""
+    arrays, leaves, tracked, freed = found
+    first = list(dict.fromkeys(same))
+    which = tuple([first.index(i) for i in same])
+    at = [same.index(i) for i in first]
+
+    def renumbered() -> Arguments:
+        made = arguments()
+        made.which = which
+        return made
+
+    slim = [arrays[k] for k in at], [leaves[k] for k in at], tracked, freed
+    return (call, which), [handles[k] for k in at], slim, renumbered
+
+
+def _run(
+    kind: CallKind, handles: Sequence[LazyTensor], found: Operands, ints: Sequence[int],
+    numbers: dict[int, float],
+) -> Any:  # fmt: skip
+    given, leaves, tracked, freed = found
+    try:
+        results = kind.forward(tracked).call(given, numbers)
+    except (RetrogradError, LinAlgError, MemoryError):
+        return MISSED  # it fails again where it is recorded, with the right message
+    if not (tracked or freed):
+        return _held(kind.result, dict(zip(kind.outputs, results, strict=False)), handles)
+    call = None
+    if tracked:
+        call = OpCall(kind, leaves, given + results, ints, numbers, freed)
+    nodes: dict[TraceNode, Any] = {}
+    for k, (y, array) in enumerate(zip(kind.outputs, results, strict=False)):
+        prim = ConcreteLeaf(array, None, freed and y.floating)
+        if call is not None and y.floating:
+            prim.grad_fn = GradFn(call, k)
+        nodes[y] = _leaf(prim, call)
+    return _held(kind.result, nodes, handles)
+
+
+def _held(result: Any, found: Mapping[TraceNode, Any], handles: Sequence[LazyTensor]) -> Any:
+    """A result in the structure of its kind, of arrays or leaves."""
+    if isinstance(result, TraceNode):
+        if result.slot >= 0:
+            same = handles[result.slot]
+            return LazyTensor.handle_class(same.leaf_or_node, same._requires_grad)
+        y = found[result]
+        if isinstance(y, Node):
+            return LazyTensor.handle_class(y, grad_fn_of(y) is not None)
+        return LazyTensor.handle_class.dehydrated(y)
+    if isinstance(result, tuple):
+        kind, items = result
+        made = [_held(x, found, handles) for x in items]
+        return kind._make(made) if hasattr(kind, "_make") else kind(made)
+    return result
+
+
+def _settled(h: LazyTensor) -> bool:
+    """Have what is recorded be computed; whether it stands for an array now."""
+    buffer = h._buffer
+    if h._known() is None:
+        execute(buffer, (h,))
+    return h._trace_node is None or split_buffers([buffer], [h])
+
+
+# -- calls as they come ---------------------------------------------------------------------------
+def run_single(op: Operation, x: LazyTensor) -> Any:
+    """An operation on one tensor."""
+    return run_call(op, (x,), lambda: Arguments(op.function, (Operand(0),), {}))
+
+
+def run_pair(op: Operation, x: LazyTensor, other: Any) -> Any:
+    """An operation on a tensor, and another or a number."""
+    f = op.function
+    args: tuple[Any, Any]
+    if isinstance(other, LazyTensor):
+        handles = (other, x) if op.swapped else (x, other)
+        return run_call(op, handles, lambda: Arguments(f, (Operand(0), Operand(1)), {}))
+    if other.__class__ is not float and other.__class__ is not int:
+        return MISSED
+    if op.numbers and x.dtype.dtype.kind == "f" and is_free(other):
+        args = (Operand(1), Operand(0)) if op.swapped else (Operand(0), Operand(1))
+        return run_call((op, None), (x,), lambda: Arguments(f, args, {}, True), (), other)
+    args = (other, Operand(0)) if op.swapped else (Operand(0), other)
+    return run_call((op, number_key(other)), (x,), lambda: Arguments(f, args, {}))
+
+
+def run_function(
+    f: Callable[..., Any], is_array: Sequence[bool], rest: bool, arrays: Collection[str],
+    args: Sequence[Any], kwargs: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """A call of any library function."""
+    if is_basic(f, args):
+        x = args[0]
+        return run_slice(f, x, args[1]) if isinstance(x, LazyTensor) else MISSED
+    flat = _Flat()
+    try:
+        flat.parts.append(f)
+        for i, a in enumerate(args):
+            flat.enter(a, is_array[i] if i < len(is_array) else rest)
+        for name, a in kwargs.items():
+            flat.parts.append(name)
+            flat.enter(a, name in arrays)
+    except (Unfit, RetrogradError):
+        return MISSED
+    if not flat.handles:
+        return MISSED
+
+    def arguments() -> Arguments:
+        made = _Flat(len(flat.handles))
+        placed = [
+            made.enter(a, is_array[i] if i < len(is_array) else rest) for i, a in enumerate(args)
+        ]
+        return Arguments(f, placed, {n: made.enter(a, n in arrays) for n, a in kwargs.items()})
+
+    return run_call(tuple(flat.parts), flat.handles, arguments, tuple(flat.ints))
+
+
+def run_composite(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """A call of a function on tensors, as one operation."""
+    flat = _Flat()
+    try:
+        flat.parts.append(f)
+        for a in args:
+            flat.enter(a, False)
+        for name, a in kwargs.items():
+            flat.parts.append(name)
+            flat.enter(a, False)
+    except (Unfit, RetrogradError):
+        return MISSED
+    if not flat.handles:
+        return MISSED
+
+    def arguments() -> Arguments:
+        made = _Flat(len(flat.handles))
+        placed = [made.enter(a, False) for a in args]
+        return TensorArguments(f, placed, {n: made.enter(a, False) for n, a in kwargs.items()})
+
+    return run_call(tuple(flat.parts), flat.handles, arguments, tuple(flat.ints))
+
+
+class TensorArguments(Arguments):
+    """The arguments of a function on tensors."""
+
+    __slots__ = ()
+    is_traced = True
+
+    def call(self, values: Sequence[Any]) -> Any:
+        """What the function makes of these operands, which are nodes: it is traced."""
+        run = CURRENT.run
+        try:
+            given = [LazyTensor.handle_class(v) if isinstance(v, Node) else v for v in values]
+            return _nodes_of(traced(super().call, given))
+        finally:
+            if CURRENT.buffer.open:
+                CURRENT.buffer.close()
+            CURRENT.run = run
+
+
+def _nodes_of(result: Any) -> Any:
+    """Nodes in the places of tensors."""
+    if isinstance(result, LazyTensor):
+        return result.node
+    if isinstance(result, tuple | list):
+        items = [_nodes_of(x) for x in result]
+        return result._make(items) if hasattr(result, "_make") else type(result)(items)
+    return result
+
+
+class _Flat:
+    """Arguments as parts of a key, apart from tensors and whole numbers that may be sizes."""
+
+    __slots__ = ("handles", "ints", "parts", "tensors")
+
+    def __init__(self, tensors: int = 0) -> None:
+        self.parts: list[Any] = []
+        self.handles: list[LazyTensor] = []
+        self.ints: list[int] = []
+        self.tensors = tensors  # how many there are, behind which whole numbers are counted
+
+    def enter(self, a: Any, array: bool) -> Any:
+        """Add an argument; returns it with operands in the places of what is not in the key."""
+        kind = a.__class__
+        if array and isinstance(a, np.ndarray | np.generic) and not isinstance(a, float):
+            if returned(a):
+                raise Unfit
+            a = LazyTensor.handle_class(leaf(np.array(as_array(a))))
+        if isinstance(a, LazyTensor):
+            self.parts.append(Operand)
+            self.handles.append(a)
+            return Operand(len(self.handles) - 1)
+        if kind is list or kind is tuple:
+            self.parts += (kind, len(a))
+            return kind([self.enter(x, array) for x in a])
+        if kind is int and a >= NAMED_FROM and not array:
+            self.parts.append(int)
+            self.ints.append(a)
+            return Operand(self.tensors + len(self.ints) - 1)
+        self.parts.append(frozen(a))
+        return a

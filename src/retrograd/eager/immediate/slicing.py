@@ -1,0 +1,66 @@
+"""Basic indexing in immediate mode: `x[i, a:b]` by NumPy, and its gradient.
+
+A key of numbers and slices is part of an operation, and most differ from one another: a program for
+each would not return. The gradient of a slice is the cotangent among zeros. Adding it to what has
+come so far touches only the slice: to the bit as if zeros were added elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from retrograd.ir import Node
+from retrograd.runtime.backend import Array
+
+_BASIC: list[Callable[..., Any]] = []  # the library function `x[key]`
+
+
+def basic_indexing(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Name the function on nodes that takes an array and a key, as NumPy does."""
+    _BASIC.append(f)
+    return f
+
+
+def is_basic(f: Callable[..., Any], args: Any) -> bool:
+    """Whether a call is `x[key]` with numbers, slices, `None` and `...` alone."""
+    if f not in _BASIC or len(args) != 2 or args[1].__class__ is not tuple:
+        return False
+    return all(k is None or k is Ellipsis or k.__class__ in (int, slice) for k in args[1])
+
+
+def sliced(array: Array, key: Any) -> Array:
+    """A copy of what the key selects; `IndexError` where there is no such thing."""
+    return np.array(array[key], order="C", ndmin=0)
+
+
+class SlicedGradients:
+    """Cotangents that slices have been added to: whose memory is this walk's own."""
+
+    def __init__(self) -> None:
+        self._own: dict[Node, tuple[Array, Any]] = {}  # the sum, and the slice that was added last
+
+    def add(self, x: Node, so_far: Array | None, g: Array, key: Any) -> Array:
+        """The sum of what has come so far for x and of a cotangent of `x[key]`."""
+        own = self._own.get(x)
+        if so_far is None:
+            total = np.zeros(x.prim.array.shape, g.dtype)  # type: ignore[attr-defined]
+            total[key] = g
+        elif own is None or own[0] is not so_far:
+            here = so_far[key] + g
+            total = so_far + _zero(g.dtype)
+            total[key] = here
+        else:
+            total, last = own
+            here = total[key] + g
+            total[last] += _zero(g.dtype)  # -0 + 0 is 0, as everywhere outside of the slice
+            total[key] = here
+        self._own[x] = total, key
+        return total
+
+
+def _zero(dtype: np.dtype[Any]) -> Any:
+    """Zero, of a dtype."""
+    return np.zeros((), dtype)

@@ -1,0 +1,14 @@
+"""Each test starts anew: what others have recorded from the same line is forgotten."""
+
+import pytest
+
+from retrograd.eager import trace_buffer
+from retrograd.eager.trace_cache import SITES
+
+
+@pytest.fixture(autouse=True)
+def nothing_recorded():
+    trace_buffer.end_run()
+    SITES.clear()
+    yield
+    trace_buffer.end_run()

@@ -1,0 +1,80 @@
+"""Kinds of calls: which sizes have names, and whom they serve."""
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.eager.immediate.call_kind import (
+    Arguments,
+    Operand,
+    SizePattern,
+    filled,
+    frozen,
+    kind_of,
+)
+
+
+def pattern(shapes, vary):
+    return SizePattern(shapes, [[bool(v) for v in row] for row in vary])
+
+
+def test_sizes_that_change_have_names_and_equal_ones_the_same():
+    p = pattern(((7, 64), (64, 10), (7,)), ((1, 0), (0, 0), (1,)))
+    assert p.entries == [[-1, 64], [64, 10], [-1]]
+    assert p.fits(((9, 64), (64, 10), (9,)))
+    assert not p.fits(((9, 64), (64, 10), (8,)))
+    assert not p.fits(((9, 63), (64, 10), (9,)))
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_neither_0_nor_1_stands_for_a_name(n):
+    p = pattern(((7, 3),), ((1, 0),))
+    assert not p.fits(((n, 3),))
+    assert pattern(((n, 3),), ((1, 0),)).names == 0
+
+
+def test_arguments_are_filled_in():
+    a = Arguments(lambda x, y, k: (x, y, k), [Operand(1), [Operand(0), 5]], {"k": Operand(2)})
+    assert a.call(["x", "y", 3]) == ("y", ["x", 5], 3)
+    a.which = (0, 0)
+    assert a.call(["x", 3])[0] == "x"
+    assert filled((1, Operand(0)), ["z"]) == (1, "z")
+
+
+def test_keys_tell_equal_values_of_other_types_apart():
+    values = (1, True, 1.0, (1,), [1], slice(1), None, -0.0, 0.0)
+    assert len({frozen(v) for v in values}) == len(values)
+
+
+def kind(shapes):
+    def f(x):
+        return rg.sum(x, axis=0)
+
+    made = lambda: Arguments(f, [Operand(0)], {})
+    return lambda shape: kind_of((f,), (np.dtype("f4"),), (shape,), made)
+
+
+def test_the_second_size_names_what_has_changed():
+    of = kind(None)
+    first = of((5, 3))
+    assert first is of((5, 3))
+    second = of((8, 3))
+    assert second is not first
+    assert of((100, 3)) is second
+    assert of((1, 3)) is not second
+    assert second.leaves[0].type.dim_names
+    assert not first.leaves[0].type.dim_names
+
+
+def test_a_function_that_needs_a_size_has_a_kind_for_each():
+    def f(x):
+        if int(x.shape[0]) > 6:  # refused where it has a name
+            return rg.sum(x)
+        return rg.max(x)
+
+    def of(shape):
+        return kind_of((f,), (np.dtype("f4"),), (shape,), lambda: Arguments(f, [Operand(0)], {}))
+
+    kinds = [of((n,)) for n in (3, 9, 4)]
+    assert len(set(map(id, kinds))) == 3
+    assert [k.outputs[0].node.op for k in kinds] == ["reduce_max", "reduce_sum", "reduce_max"]

@@ -1,0 +1,195 @@
+"""What runs at once has the bits of what is recorded, and makes programs for kinds of calls."""
+
+import random
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.eager import trace_buffer, trace_cache
+from retrograd.eager.program_cache import PROGRAMS
+from retrograd.eager.trace_cache import SITES
+from tests.eager import test_bits
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Operations run at once from the first one on."""
+    monkeypatch.setattr(trace_cache, "UNKNOWN", 0)
+
+
+def fresh():
+    trace_buffer.end_run()
+    trace_buffer.CURRENT.buffer.close()
+    SITES.clear()
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.sample(6)
+def test_bits_are_those_of_a_recording(seed, monkeypatch):
+    steps = test_bits.steps_of(seed)
+    expected = test_bits.computed(steps)
+    monkeypatch.setattr(trace_cache, "UNKNOWN", 0)
+    fresh()
+    assert test_bits.computed(steps) == expected
+    fresh()
+    assert test_bits.computed(steps, random.Random(seed)) == expected
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.sample(4)
+def test_bits_where_a_run_begins_in_the_middle(seed, monkeypatch):
+    """Some of a program is recorded, and the rest runs at once, or the other way round."""
+    steps = test_bits.steps_of(seed)
+    expected = test_bits.computed(steps)
+    choose = random.Random(seed)
+    monkeypatch.setattr(trace_cache.TraceSite, "opens", lambda self: choose.random() < 0.5)
+    for k in range(3):
+        fresh()
+        assert test_bits.computed(steps, random.Random(k)) == expected
+
+
+def mlp_step(n, params, data):
+    x, y = rg.tensor(data[:n]), rg.tensor(np.arange(n) % 3)
+    h = rg.relu(x @ params[0] + params[1])
+    loss = rg.nn.functional.cross_entropy(h @ params[2], y)
+    loss.backward()
+    got = [p.grad.numpy() for p in params]
+    for p in params:
+        p.grad = None
+    return loss.item(), got
+
+
+def parameters():
+    rng = np.random.default_rng(0)
+    shapes = (5, 8), (8,), (8, 3)
+    return [rg.tensor(rng.normal(size=s), requires_grad=True) for s in shapes]
+
+
+def test_sizes_that_change_make_no_programs():
+    """After some steps of other sizes, all that is needed is there for any size."""
+    params, data = parameters(), np.random.default_rng(1).normal(size=(64, 5))
+    for n in (2, 7, 3, 11, 5, 13, 64):
+        mlp_step(n, params, data)
+    before, kept = rg.cache_stats()["misses"], len(PROGRAMS)
+    for n in range(14, 60):
+        mlp_step(n, params, data)
+    assert rg.cache_stats()["misses"] == before
+    assert len(PROGRAMS) == kept
+
+
+def test_gradients_of_sizes_that_change_are_those_of_a_recording(monkeypatch):
+    params, data = parameters(), np.random.default_rng(1).normal(size=(64, 5))
+    found = [mlp_step(n, params, data) for n in (9, 2, 1, 17, 5, 33, 1, 2)]
+    monkeypatch.setattr(trace_cache, "UNKNOWN", 10**6)
+    fresh()
+    for n, (loss, got) in zip((9, 2, 1, 17, 5, 33, 1, 2), found, strict=True):
+        expected, gradients = mlp_step(n, params, data)
+        assert loss == pytest.approx(expected, rel=1e-14)
+        for a, b in zip(got, gradients, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-15)
+
+
+def tree(rng, w):
+    """The loss of a random tree, whose structure is another one each time."""
+    nodes = [w[rng.randrange(4)] for _ in range(rng.randrange(2, 9))]
+    while len(nodes) > 1:
+        i = rng.randrange(len(nodes) - 1)
+        nodes[i : i + 2] = [rg.tanh(nodes[i] * nodes[i + 1] + nodes[i][::2].sum() * 0.3)]
+    return nodes[0].sum()
+
+
+def test_structures_that_change_make_no_programs():
+    rng = random.Random(0)
+    w = rg.tensor(np.random.default_rng(0).normal(size=(4, 6)), requires_grad=True)
+    for _ in range(8):
+        tree(rng, w).backward()
+    before = rg.cache_stats()["misses"]
+    for _ in range(20):
+        tree(rng, w).backward()
+    assert rg.cache_stats()["misses"] == before
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("seed", range(5))
+def test_gradients_of_trees_against_finite_differences(seed):
+    data = np.random.default_rng(seed).normal(size=(4, 6))
+    w = rg.tensor(data, requires_grad=True)
+    tree(random.Random(seed), w).backward()
+    for i, j in ((0, 0), (1, 3), (3, 5)):
+        ends = []
+        for step in (1e-5, -1e-5):
+            moved = data.copy()
+            moved[i, j] += step
+            ends.append(tree(random.Random(seed), rg.tensor(moved)).item())
+        assert w.grad is not None
+        assert w.grad.numpy()[i, j] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-8)
+
+
+def loop(x, n):
+    for _ in range(n):
+        y = (x * 1.5).sum()
+        y.backward()
+        x.grad.numpy()
+
+
+def test_what_returns_is_recorded_again():
+    x = rg.tensor([1.0, 2.0], requires_grad=True)
+    loop(x, 1)
+    site = next(iter(SITES.values()))
+    site.unknown = trace_cache.UNKNOWN  # as if nothing had returned
+    loop(x, trace_cache.REPEATS)
+    assert site.unknown
+    loop(x, 1)  # the first run was not like an earlier one
+    assert not site.unknown
+    assert site.patience == trace_cache.REPEATS**2
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_cannot_run_at_once_is_recorded():
+    x = rg.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(rg.ShapeError, match="test_dispatch"):
+        x + rg.ones(3)
+    with pytest.raises(IndexError, match="test_dispatch"):
+        x[5].item()
+    y = rg.take(x, rg.tensor([7]))
+    with pytest.raises(rg.errors.IndexRangeError, match="test_dispatch"):
+        y.numpy()
+    assert (x * 2.0).sum().item() == 6
+
+
+@pytest.mark.usefixtures("at_once")
+def test_operands_that_are_the_same():
+    x = rg.tensor([2.0, 3.0], requires_grad=True)
+    (x * x).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [4, 6]
+    y = rg.asarray(x.detach().numpy())
+    z = rg.tensor(y.numpy(), requires_grad=True)
+    (z * y).sum().backward()  # the same numbers, but only one of them gets a gradient
+    assert z.grad is not None
+    assert z.grad.tolist() == [2, 3]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_without_gradients_nothing_is_remembered():
+    x = rg.tensor([2.0, 3.0], requires_grad=True)
+    with rg.no_grad():
+        y = rg.exp(x) * 2.5
+    assert y.is_dehydrated()
+    assert not y.requires_grad
+
+
+@pytest.mark.usefixtures("at_once")
+def test_composites_are_one_call():
+    x = rg.tensor(np.eye(3), requires_grad=True)
+    trace_buffer.end_run()
+    x * 2.5  # a run begins
+    before = trace_buffer.CURRENT.calls
+    loss = rg.nn.functional.cross_entropy(x, rg.tensor([0, 2, 1]))
+    assert trace_buffer.CURRENT.calls == before + 1
+    loss.backward()
+    p = np.exp(np.eye(3)) / np.exp(np.eye(3)).sum(1, keepdims=True)
+    p[[0, 1, 2], [0, 2, 1]] -= 1
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), p / 3, rtol=1e-12)
