@@ -50,7 +50,7 @@ def step_of(way: str) -> Callable[[], float]:
     if "without" in way:
         cls = RECORDERS["python"]
         for module in (instructions, trace_rows):
-            vars(module)["_schedule"] = None
+            vars(module)["_instructions"] = None
     if way.startswith("jit"):
         return scalar_gpt.compiled_session(cls, rg.jit, weights(), documents()).step
     return scalar_gpt.session(cls, weights(), documents()).step

@@ -16,7 +16,7 @@ from retrograd.onnx.writer import RULES as WRITTEN
 from retrograd.ops.control.custom import Custom
 from retrograd.ops.control.draw import Draw
 from retrograd.ops.elementwise import Elementwise
-from retrograd.ops.identity import Item, StopGradient
+from retrograd.ops.identity import Alias, Item, StopGradient
 from retrograd.ops.leaf import Input, Leaf
 from retrograd.ops.linalg.least_squares import LeastFactors
 from retrograd.ops.linalg.matrix import Given, MatrixOp
@@ -135,7 +135,7 @@ def _is_discrete(use: Use) -> bool:
 
 
 def _is_passed_on(use: Use) -> bool:
-    return isinstance(use.op, Given | Custom) or use.name in IMPLICIT
+    return isinstance(use.op, Given | Custom | StopGradient | Alias) or use.name in IMPLICIT
 
 
 BOTH = ("vjp", "jvp")

@@ -134,6 +134,7 @@ GRADIENTS = {
     "`-(s y^H + y^H s)`, made hermitian",
     "polar": "x: the tangent along `g`",
     "nuclear_norm": "x: `g` times the unitary factor of x",
+    "spectral_norm": "x: `g u v^H`, for the singular vectors of the largest singular value",
     "matrix_function": "the same operation with g in the place of a direction; x: along g as one "
     "direction more; numbers: g times that of the derivative of f by one",
     "expm": "the upper right block of `expm([[x^T, g], [0, x^T]])`",
@@ -230,6 +231,7 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "lyapunov": ({}, "h[3,3] c[3,3] y[3,3]"),
     "polar": ({}, "x[4,3] u[4,3]"),
     "nuclear_norm": ({}, "x[4,3] y[]"),
+    "spectral_norm": ({}, "x[4,3] y[]"),
     "pinv": ({}, "x[4,3] p[3,4]"),
     "qr": ({}, "x[4,3]"),
     "complement": ({}, "q[4,3]"),

@@ -322,6 +322,11 @@ def test_creation():
     same(rg.linspace(0, 1, 5), np.linspace(0, 1, 5))
     same(rg.eye(3, 4, k=1), np.eye(3, 4, 1))
     same(rg.full((2, 2), 7), np.full((2, 2), 7))
+    same(rg.full(2, -1.5, dtype="int8"), np.full(2, -1.5, "int8"))
+    same(rg.full(2, rg.tensor(-1.5), dtype="int8"), np.full(2, -1.5, "int8"))
+    same(rg.full_like(rg.tensor([1]), 1.5), np.full_like([1], 1.5))
+    with pytest.raises(rg.DTypeError, match="does not fit"):
+        rg.full(2, 128.0, dtype="int8")
     assert rg.full((), True).dtype == rg.bool
     assert rg.zeros_like(rg.tensor([1, 2])).dtype == rg.int64
     assert rg.ones((2, 0)).tolist() == [[], []]

@@ -1,10 +1,12 @@
 """Ends, weights and types of edges: the first that is wrong is named."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from retrograd.errors import FormatError, IndexRangeError
-from retrograd.gnn.checks import check_ends, check_types, check_weights
+from retrograd.errors import FormatError, IndexKindError, IndexRangeError, ShapeError
+from retrograd.gnn.checks import check_ends, check_types, check_weights, edge_numbers
 
 ENDS = np.array([[0, 1, 2], [1, 2, 0]])
 
@@ -16,6 +18,23 @@ def test_ends() -> None:
         check_ends(ENDS, 2)
     with pytest.raises(IndexRangeError, match="edge 0 leads from node -1"):
         check_ends(np.array([[-1], [0]]), 3)
+
+
+def test_edge_numbers() -> None:
+    chosen: Any
+    for chosen, expected in (([2, -1], [2, -1]), ([], []), ([True, False, True], [0, 2])):
+        found = edge_numbers(chosen, 3)
+        assert found.tolist() == expected
+        assert found.dtype == np.int64
+    for chosen, error, message in (
+        ([0, 3], IndexRangeError, "edge 3 of a graph with 3 edges"),
+        ([-4], IndexRangeError, "edge -4"),
+        ([True], ShapeError, "3 booleans"),
+        (1, ShapeError, r"shape \(\)"),
+        ([0.5], IndexKindError, "float64"),
+    ):
+        with pytest.raises(error, match=message):
+            edge_numbers(chosen, 3)
 
 
 def test_weights() -> None:

@@ -32,8 +32,8 @@ def test_explain_writes_samples_out_and_drops_what_only_differentiation_reads():
     graph = rg.Graph([key], [StopGradient()(normal(key, (4,), float32))])
     assert "draw(" in graph.explain(stage="complex")
     assert "draw(" not in graph.explain(stage="random")
-    assert "stop_gradient(" in graph.explain(stage="inference")
-    assert "stop_gradient(" not in graph.explain(stage="lowered")
+    assert "stop_gradient(" in graph.explain(stage="canonical")
+    assert "stop_gradient(" not in graph.explain(stage="inference")
 
 
 def test_an_unknown_stage_is_an_error_that_lists_them_in_order():

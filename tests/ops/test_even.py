@@ -74,5 +74,39 @@ def test_equal_factors_may_be_written_twice():
     np.testing.assert_array_equal(hessian.numpy(), 2 * np.eye(2))
     assert rg.grad(rg.grad(lambda x: (3 * rg.abs(x)) * (3 * rg.abs(x))))(0.0).item() == 18
     x, y = (input_node(TensorType(float64, ())) for _ in range(2))
-    assert even.product(abs(x) * 3.0, abs(x) * 4.0) is None
     assert even.product(abs(x) * 3.0, abs(y) * 3.0) is None
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda x: abs(x) * 3.0 * (abs(x) * 2.0), 12),
+        (lambda x: -abs(x) * abs(x), -2),
+        (lambda x: abs(x) * cosh(x) * abs(x), 2),
+        (lambda x: (abs(x) / 4.0) * (cosh(x) * -abs(x) / 0.5), -1),
+        (lambda x: (norm(x) * (abs(x) + 3.0)) * ((abs(x) + 2.0) * norm(x)), 12),
+        (lambda x: abs(x) * abs(x - 1.0) * (2.0 * (abs(x - 1.0) * abs(x))), 4),
+    ],
+)
+def test_a_magnitude_may_be_one_factor_of_each(f, expected):
+    assert derive(f, 0.0)[1:] == (0, expected)
+    one, h = derive(f, 0.25), 1e-4
+    slopes = [derive(f, 0.25 + d)[1].item() for d in (h, -h)]
+    np.testing.assert_allclose(one[2].item(), (slopes[0] - slopes[1]) / (2 * h), rtol=1e-6)
+
+
+def test_factors_with_one_zero_magnitude_are_left_alone():
+    """`|x| |y|` has a kink; and `|x|` of which a derivative is asked is not passed by."""
+    x = rg.tensor([0.0, 2.0], requires_grad=True)
+    size = rg.abs(x)
+    given = rg.grad(lambda s: (s * 3 * (s * 2)).sum())(size)
+    np.testing.assert_array_equal(given.numpy(), [0, 24])
+
+
+def test_few_factors_are_looked_at():
+    x = input_node(TensorType(float64, ()))
+    y = abs(x)
+    for _ in range(even.DEEP + 5):
+        y = x * y
+    assert len(even.factors(y).made_by) == even.DEEP
+    assert even.product(y, y * x) is None

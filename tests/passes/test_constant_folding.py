@@ -4,14 +4,26 @@ import numpy as np
 import pytest
 
 import retrograd.ops.elementwise as e
-from retrograd.ir import Dim, Graph, full, int64, spec, uint32
+from retrograd.ir import (
+    Dim,
+    Graph,
+    TensorType,
+    complex64,
+    float16,
+    float32,
+    full,
+    int32,
+    int64,
+    spec,
+    uint32,
+)
 from retrograd.ops.index import Gather
 from retrograd.ops.leaf import Constant, Iota, constant, input_node
 from retrograd.ops.random.threefry import RandomBits
 from retrograd.ops.reduce import ReduceSum
-from retrograd.ops.shape import Concat, Expand, Pad, Permute, Reshape
+from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape
 from retrograd.passes import fold, optimize
-from retrograd.passes.constant_folding import LARGEST_RESULT
+from retrograd.passes.constant_folding import LARGEST_RESULT, is_determined
 from tests.passes.agreement import assert_kept
 
 N = Dim("N")
@@ -126,3 +138,23 @@ def test_part_of_a_graph():
     g = fold(Graph([x], [x * (full(2, x.type) + 3)]))
     assert [n.op for n in g.body] == ["constant", "mul"]
     assert isinstance(g.body[0].prim, Constant)
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "expected"),
+    [
+        (Flip((0,)), float16, True),  # moves what there is
+        (ReduceSum((0,)), int32, True),  # rounds nothing
+        (ReduceSum((0,)), float32, False),  # in some order
+        (e.sqrt, float32, True),  # IEEE 754 says how
+        (e.sqrt, complex64, False),
+        (e.exp, float32, False),
+        (e.add, float16, False),  # by way of float32
+        (e.add, float32, True),
+        (e.floor_div, int32, True),
+    ],
+    ids=str,
+)
+def test_is_determined(op, dtype, expected):
+    x = input_node(TensorType(dtype, (3,)))
+    assert is_determined(op(*[x] * op.arity)) is expected

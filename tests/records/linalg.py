@@ -36,6 +36,7 @@ from retrograd.ops.linalg import (
     Polar,
     SingularSum,
     Solve,
+    SpectralNorm,
     Svdvals,
     TriangularSolve,
     Turn,
@@ -615,6 +616,7 @@ SOLVERS = [
         for op, shapes, refusals, named in (
             (NuclearNorm(), [(2, 3, 2), (2,)], [(f64(3, 2), f64(2)), (f64(2, 3), f64())],
              (f64(N + M, N), f64())),
+            (SpectralNorm(), [(2, 2, 3), (2,)], [(f64(3, 2), f64(2))], (f64(N + M, N), f64())),
             (Turn(), [(3,), (3, 3), (3, 3)], [(f64(2), f64(3, 3), f64(3, 3))],
              (f64(N), f64(N, N), f64(N, N))),
             (EigenSum(), [(3, 3), (3,), (3, 3)], [(f64(3, 3), f64(2), f64(3, 3))],

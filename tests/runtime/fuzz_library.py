@@ -36,6 +36,7 @@ FUNCTIONS: dict[str, Callable[[Node], Node]] = {
     "polar": polar,
     "lyapunov": lambda a: lyapunov(linalg.expm(a + transpose(a)), a),
     "nuclear_norm": lambda a: linalg.matrix_norm(a, ord="nuc"),
+    "spectral_norm": lambda a: linalg.matrix_norm(a, ord=2),
     "turn": lambda a: turned(diagonal_of(a), a),
     "eigen_sum": lambda a: eigen_sum(a + transpose(a), diagonal_of(a)),
     "singular_sum": lambda a: singular_sum(a, diagonal_of(a)),

@@ -26,9 +26,14 @@ from retrograd.runtime import executable as program_module
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.interrupt import interruptible
 from retrograd.tuning import TUNING
-from tests.runtime.thread_programs import PATIENCE, programs, wait_for
+from tests.runtime.thread_programs import PATIENCE, Programs, programs, wait_for
 
 ROOT = Path(__file__).parents[2]
+
+
+def held(p: Programs, block: np.ndarray, stop: np.ndarray) -> int:
+    """Run the program that waits for `block[1]`, which signals may end."""
+    return interruptible(lambda: p.team.run(p.code["hold"], block.ctypes.data, 2), stop.ctypes.data)
 
 
 class Endless:
@@ -39,9 +44,8 @@ class Endless:
 
     def run(self, threads: int = 2) -> int:
         p = programs()
-        return p.team.run_interruptible(
-            p.code["endless"], self.block.ctypes.data, threads, self.block.ctypes.data
-        )
+        block = self.block.ctypes.data
+        return interruptible(lambda: p.team.run(p.code["endless"], block, threads), block)
 
     def then(self, *acts: object) -> threading.Thread:
         """Once it runs, do this from another thread, one after the other."""
@@ -96,7 +100,7 @@ def test_interrupts_while_it_stops_are_dropped():
     other = threading.Thread(target=twice)
     other.start()
     with pytest.raises(KeyboardInterrupt):
-        p.team.run_interruptible(p.code["hold"], block.ctypes.data, 2, stop.ctypes.data)
+        held(p, block, stop)
     assert int(block[1]) == 1
     other.join()
 
@@ -117,7 +121,7 @@ def test_a_handler_that_raises_nothing_lets_the_program_end():
     other = threading.Thread(target=interrupt)
     other.start()
     p = programs()
-    result = p.team.run_interruptible(p.code["hold"], block.ctypes.data, 2, stop.ctypes.data)
+    result = held(p, block, stop)
     assert (result, noted, int(stop[0])) == (2, [signal.SIGINT], 0)
     other.join()
 

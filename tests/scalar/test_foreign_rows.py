@@ -1,4 +1,4 @@
-"""Operations of a user's own, and rows of other pages."""
+"""Operations of a user's own, and rows of other tapes."""
 
 import math
 

@@ -12,7 +12,7 @@ from retrograd.scalar.trace_rows import Columns
 from tests.scalar.programs import generators, on_values, random_program
 
 pytestmark = pytest.mark.skipif(
-    instructions._schedule is None, reason="the accelerators were not built"
+    instructions._instructions is None, reason="the accelerators were not built"
 )
 
 
@@ -106,7 +106,7 @@ def test_what_a_way_back_comes_to(monkeypatch):
     a, b = ((rng.random(63) * below).astype(np.int32) for _ in range(2))
     columns = Columns(code, a, b, np.zeros(63))
     by_c = [trace_rows.reached(columns, k).tolist() for k in range(63)]
-    monkeypatch.setattr(trace_rows, "_schedule", None)
+    monkeypatch.setattr(trace_rows, "_instructions", None)
     assert [trace_rows.reached(columns, k).tolist() for k in range(63)] == by_c
     with pytest.raises(ValueError, match="do not come before"):
         instructions.by_c(Columns(code[:4], a[:4] + 9, b[:4], np.zeros(4)), [], [3])

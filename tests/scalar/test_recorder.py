@@ -45,7 +45,7 @@ def test_a_constant_is_a_row_once_but_a_zero_for_each_sign():
 def test_a_leaf_on_several_pages_gets_the_gradients_of_all():
     x = Value(3.0)
     y = x * x
-    y.backward()  # which closes the page
+    y.backward()  # which closes the tape
     z = x * 2.0 + y
     z.backward()
     assert (y.grad, x.grad) == (1.0, 6.0 + 2.0 + 6.0)

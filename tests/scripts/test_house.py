@@ -18,9 +18,9 @@ from scripts.house.tree import Tree
 # The numbers of today, which nothing may exceed; behind each what it is to become. Whoever improves
 # one lowers it here.
 AT_MOST = {
-    "grad_first": 114,  # 45
-    "grad_second": 32,  # 15
-    "jit_first": 120,  # 60
+    "grad_first": 106,  # 45
+    "grad_second": 31,  # 15
+    "jit_first": 114,  # 60
     "jit_second": 9,  # 12
     "jit_third": 9,  # 5
     "op_tables": 6,  # 0: traits
@@ -30,7 +30,7 @@ AT_MOST = {
     "op_comparisons": 0,  # 0: traits
     "op_comparison_files": 0,  # 10
     "knows_flip": 6,  # 6
-    "knows_argsort": 7,  # 6
+    "knows_argsort": 6,  # 6
     "program_classes": 7,  # 4
     "node_loops": 1,  # 1
     "class_names": 1,  # 0
@@ -41,7 +41,7 @@ AT_MOST = {
     "architecture_words": 1000,  # 1000
     "folders_without_readme": 0,  # 0
     "readme_words": 600,
-    "python_lines": 92000,  # 75000
+    "python_lines": 91900,  # 75000
 }
 # Percent, of which there may not be less.
 AT_LEAST = {

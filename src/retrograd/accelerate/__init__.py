@@ -1,4 +1,4 @@
-"""Compiled twins of the innermost recording paths, where a C compiler was found at installation.
+"""The innermost recording paths in C, where a C compiler was found at installation.
 
 Each C file beside this one becomes the module of its name behind an underscore (`setup.py`).
 Nothing here is needed: whoever imports one falls back to the same behaviour in Python, and tests
@@ -11,7 +11,7 @@ from types import ModuleType
 
 from retrograd.accelerate.stamp import STAMP
 
-NAMES = ("fast_call", "schedule", "tensor", "value")
+NAMES = ("fast_call", "instructions", "tensor", "value")
 _REFUSED: list[str] = []
 
 

@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "4bde1a1e"
+STAMP = "3a05eb7f"
 
 
 def stamp_of_sources(folder: Path) -> str:

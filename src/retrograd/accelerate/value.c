@@ -1,9 +1,9 @@
 /* The recorder of scalars: a tape of rows, and `Value`, a handle on one.
  *
- * Twin of `scalar/tape.py` and `recorder.py`, for what happens with every operation. All
- * else is Python: `native_tape.py` has a subclass of `Tape`, and operations on operands that are
- * not on one open tape go to `placing.record`. Rows lie in flat arrays from the start, and nothing
- * here is interrupted by another thread, so rows are never half written.
+ * The same as `scalar/tape.py` and `scalar/recorder.py`, for what happens with every operation. All
+ * else is Python: `native_recorder.py` has a subclass of `ScalarTape`, and operations on operands
+ * that are not on one open tape go to `slow_path.record`. Rows lie in flat arrays from the start,
+ * and nothing here is interrupted by another thread, so rows are never half written.
  *
  * A handle of an operation is not tracked by the cyclic collector, which would cost more than all
  * the rest, until something refers to it that could be part of a cycle (`_track`).

@@ -50,7 +50,7 @@ class KernelKey:
             values.append((v.op, args, v.dtype.code, v.depth, self._of(v.attr)))
             numbers[v] = len(numbers)
         stores = self._of([(s.buffer, s.offset, s.value) for s in nest.stores])
-        loops = nest.kind, nest.op, tuple(nest.loops), nest.kept, nest.vec, nest.tile
+        loops = type(nest).__name__, nest.op, tuple(nest.loops), nest.kept, nest.vec, nest.tile
         rest = self._of([nest.accumulator, *(getattr(nest, name) for name in own_fields(nest))])
         return *loops, tuple(values), stores, rest
 

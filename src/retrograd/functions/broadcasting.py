@@ -150,25 +150,26 @@ def joined_dtype(operands: Sequence[Any]) -> DType:
 
 def alike(*values: Any, floating: bool = False) -> list[Node]:
     """Operands brought to one dtype, each in its own shape."""
-    operands = [_operand(v) for v in values]
-    joined = joined_dtype(operands)
-    if floating and not joined.is_inexact:
-        joined = float32
-    nodes = [_cast_to(v, joined) for v in operands]
+    joined, nodes = _promoted(values, floating)
     return [n if isinstance(n, Node) else number(n, joined) for n in nodes]
 
 
 def broadcast(*values: Any, floating: bool = False) -> list[Node]:
     """Operands brought to one dtype and one shape."""
-    operands = [_operand(v) for v in values]
-    joined = joined_dtype(operands)
-    if floating and not joined.is_inexact:
-        joined = float32
-    nodes = [_cast_to(v, joined) for v in operands]
+    joined, nodes = _promoted(values, floating)
     shape = broadcast_shapes(*(n.shape for n in nodes if isinstance(n, Node)))
     return [
         broadcast_to(n, shape) if isinstance(n, Node) else number(n, joined, shape) for n in nodes
     ]
+
+
+def _promoted(values: Sequence[Any], floating: bool) -> tuple[DType, list[Any]]:
+    """The dtype of all operands, and these as nodes of it; numbers stay what they are."""
+    operands = [_operand(v) for v in values]
+    joined = joined_dtype(operands)
+    if floating and not joined.is_inexact:
+        joined = float32
+    return joined, [_cast_to(v, joined) for v in operands]
 
 
 def _cast_to(v: Any, dtype: DType) -> Any:

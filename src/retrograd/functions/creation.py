@@ -174,9 +174,9 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     """A tensor with one value everywhere.
 
     Of the given shape; the dtype is that of the value unless one is given: float32, int64, bool,
-    complex64 of Python numbers. `ShapeError` for a value that is no single number or a negative
-    size, `DTypeError` for an
-    integer that the dtype cannot hold.
+    complex64 of Python numbers. A given integer dtype truncates it: 0.5 becomes 0. `ShapeError` for
+    a value that is no single number or a negative size, `DTypeError` for a number beyond the range
+    of an integer dtype.
 
     >>> import retrograd as rg
     >>> rg.full((2, 2), 0.5).tolist()
@@ -258,8 +258,8 @@ def _like(x: Any, value: Any, dtype: Any, device: Any) -> Tensor:
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """One value everywhere, with the shape and dtype of x.
 
-    `ShapeError` for a value that is no single number, `DTypeError` for an
-    integer that the dtype cannot hold.
+    A value is truncated to an integer dtype, which x may have. `ShapeError` for a value that is no
+    single number, `DTypeError` for a number beyond the range of the dtype.
 
     >>> import retrograd as rg
     >>> rg.full_like([1, 2], 7).tolist()

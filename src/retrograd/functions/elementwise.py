@@ -472,14 +472,15 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     x = as_node(x)
     if x.dtype is bool_:
         raise DTypeError("booleans have no range to clip to; cast them to a number")
-    if x.dtype.is_complex:
-        raise DTypeError("complex numbers have no order to clip by; clip their real or abs instead")
     if x.dtype.is_integer:
         for bound in (min, max):
             if isinstance(bound, float):
                 raise DTypeError(f"an integer tensor is clipped by integers, not {bound}")
-    lowest, highest = (-math.inf, math.inf) if x.dtype.is_float else integer_range(x.dtype)
-    return ops.clamp(*broadcast(x, lowest if min is None else min, highest if max is None else max))
+    lowest, highest = integer_range(x.dtype) if x.dtype.is_integer else (-math.inf, math.inf)
+    parts = broadcast(x, lowest if min is None else min, highest if max is None else max)
+    if parts[0].dtype.is_complex:
+        raise DTypeError("complex numbers have no order to clip by; clip their real or abs instead")
+    return ops.clamp(*parts)
 
 
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:

@@ -184,7 +184,7 @@ entr = _elementwise(ops.entr, "entr", "`-x log(x)`, 0 at 0, -inf below. The grad
                     slope="-log(x) - 1", example="[0.0, 0.5] -> [0.0, 0.3466]")
 rel_entr = _elementwise(ops.rel_entr, "rel_entr", "`x1 log(x1 / x2)` of positive arguments, 0 "
                         "where x1 is 0 and x2 is not negative, inf elsewhere. The gradient in x1 "
-                        "at 0 is -inf.",
+                        "at 0 is -inf, inf where x2 is 0.",
                         example="[0.0, 2.0], 1.0 -> [0.0, 1.386]")
 j0 = _elementwise(ops.j0, "j0", "The Bessel function of the first kind of order 0.",
                   slope="-j1(x)", example="[0.0, 1.0] -> [1.0, 0.7652]")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import FormatError, IndexRangeError
+from retrograd.errors import FormatError, IndexKindError, IndexRangeError, ShapeError
 
 Array = np.ndarray[Any, Any]
 
@@ -21,6 +21,26 @@ def check_ends(ends: Array, nodes: int) -> None:
             f"edge {e} leads from node {u} to node {v}, but the graph has {nodes} nodes, which are "
             "counted from 0"
         )
+
+
+def edge_numbers(chosen: Any, edges: int) -> Array:
+    """Edges that are chosen by their numbers, or by a boolean for each, as numbers."""
+    found = np.asarray(chosen)
+    if found.ndim != 1 or (found.dtype == bool and len(found) != edges):
+        raise ShapeError(
+            f"edges are chosen by their numbers or by {edges} booleans, not by an array of dtype "
+            f"{found.dtype} and shape {found.shape}"
+        )
+    if found.dtype == bool:
+        return np.flatnonzero(found)
+    if not found.size:
+        return found.astype(np.int64)
+    if found.dtype.kind not in "iu":
+        raise IndexKindError(f"edges are chosen by integers or booleans, not {found.dtype}")
+    outside = (found < -edges) | (found >= edges)
+    if outside.any():
+        raise IndexRangeError(f"edge {found[outside][0]} of a graph with {edges} edges")
+    return found
 
 
 def check_weights(weights: Array, ends: Array, negative: bool, finite: bool = True) -> None:

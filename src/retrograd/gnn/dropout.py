@@ -9,6 +9,7 @@ import numpy as np
 from retrograd import pytree
 from retrograd.functions import creation
 from retrograd.functions.random.generator import Generator
+from retrograd.gnn.checks import edge_numbers
 from retrograd.gnn.graph import Graph
 from retrograd.nn import init
 from retrograd.nn.functional import dropout
@@ -59,13 +60,16 @@ def drop_edges(graph: Graph, p: float, seed: int) -> Graph:
 def keep_edges(graph: Graph, stays: Any) -> Graph:
     """The graph with these edges only, in this order.
 
-    `stays` are numbers of edges, or booleans `[E]`. `IndexError` for an edge that is not there.
+    `stays` are numbers of edges, or booleans `[E]`. `IndexRangeError` for an edge that is not
+    there, `IndexKindError` for what is neither, `ShapeError` for another number of axes or of
+    booleans.
 
     >>> import retrograd as rg
     >>> from retrograd import gnn
     >>> gnn.keep_edges(gnn.Graph(3, [[0, 1], [1, 2]]), [1]).edges.tolist()
     [[1], [2]]
     """
+    stays = edge_numbers(stays, graph.num_edges)
     carried = ("edge_features", "edge_weight", "edge_type")
     fields = {name: pytree.map(lambda x: x[stays], getattr(graph, name)) for name in carried}
     return graph.replace(edges=graph.edges.value()[:, stays], **fields)

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from retrograd import autodiff, ir, pytree
-from retrograd import viz as drawing
+from retrograd import autodiff, ir, pytree, viz
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, evaluate, leaf
 from retrograd.eager.leaf import LEAKED
@@ -217,11 +216,11 @@ class Graph(ir.Graph):
 
     def to_dot(self) -> str:
         """The graph as Graphviz text: scopes are clusters, gradient nodes are marked."""
-        return drawing.to_dot(self)
+        return viz.to_dot(self)
 
     def to_svg(self, max_nodes: int = 400) -> str:
         """The graph as a standalone picture; larger graphs are grouped by scope."""
-        return drawing.to_svg(self, max_nodes)
+        return viz.to_svg(self, max_nodes)
 
     def to_html(
         self,
@@ -246,7 +245,7 @@ class Graph(ir.Graph):
         >>> g.to_html(getfixture("tmp_path") / "product.html", inputs=(2.0, 3.0))
         """
         with gc_paused():
-            page = drawing.page(self._page(inputs, gradient, profile, compare))
+            page = viz.page(self._page(inputs, gradient, profile, compare))
         write_atomically(path, page.encode(), "page")
 
     def show(
@@ -273,9 +272,9 @@ class Graph(ir.Graph):
     def _repr_html_(self) -> str | None:
         """The explorer as an element of a notebook; None, so that the text is shown, of a graph
         that is too large to be part of one."""
-        if len(self) > drawing.EMBEDDED:
+        if len(self) > viz.EMBEDDED:
             return None
-        return drawing.frame(drawing.page(self.to_document()))
+        return viz.frame(viz.page(self.to_document()))
 
     def to_document(
         self,
@@ -284,18 +283,18 @@ class Graph(ir.Graph):
         gradient: bool = True,
         profile: bool = False,
         compare: ir.Graph | None = None,
-    ) -> drawing.Document:
+    ) -> viz.Document:
         """What the page of `to_html` shows, as dicts and lists that JSON can hold: the format is
         described in `docs/document-format.md`. Options as there."""
         with gc_paused():
             doc = self._explored(inputs, self._shown(gradient, compare), profile, compare)
-            return drawing.completed(doc)
+            return viz.completed(doc)
 
     def _explored(
         self, inputs: Any, what: Backward, profile: bool, compare: ir.Graph | None
-    ) -> drawing.Document:
+    ) -> viz.Document:
         if compare is not None:
-            return drawing.compared(drawing.document(self), drawing.document(compare))
+            return viz.compared(viz.document(self), viz.document(compare))
         return explorer_document(what, self._arrays(inputs), profile)
 
     def _shown(self, gradient: bool, compare: ir.Graph | None) -> Backward:
@@ -342,7 +341,7 @@ class Graph(ir.Graph):
 
     def _page(
         self, inputs: Any, gradient: bool, profile: bool, compare: ir.Graph | None
-    ) -> drawing.Document:
+    ) -> viz.Document:
         """The document of a page, with the model that can be taken away from it."""
         what = self._shown(gradient, compare)
         doc = self._explored(inputs, what, profile, compare)

@@ -36,6 +36,7 @@ from retrograd.ir.node import (
     full,
     graphs_of,
     made_by,
+    nested,
     provenance,
     remade,
 )
@@ -44,7 +45,7 @@ from retrograd.ir.symbolic_minimum import at_least, symbolic_min
 from retrograd.ir.text import parse_graph, print_graph
 from retrograd.ir.trait import Trait
 from retrograd.ir.types import Shape, TensorType, TupleType, as_shape, spec
-from retrograd.ir.verifier import check_node, nested, verify
+from retrograd.ir.verifier import check_node, verify
 
 __all__ = [
     "symbolic_min",

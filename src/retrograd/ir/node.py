@@ -280,6 +280,23 @@ def graphs_of(prim: Op) -> list[Any]:
     return [value for name in names_of(prim) if isinstance(value := getattr(prim, name), Nested)]
 
 
+_G = TypeVar("_G", bound="Nested")
+
+
+def nested(graph: _G) -> list[_G]:
+    """All graphs among the attributes of a graph's nodes, and of those graphs' nodes; each one
+    comes before those that use it."""
+    found: dict[int, _G] = {}
+    todo = [graph]
+    for outer in todo:  # which grows
+        for prim in {id(n.prim): n.prim for n in outer.body}.values():
+            for inner in graphs_of(prim):
+                found.pop(id(inner), None)
+                found[id(inner)] = inner
+                todo.append(inner)
+    return list(found.values())[::-1]
+
+
 _C = TypeVar("_C", bound=type[Op])
 
 

@@ -31,10 +31,10 @@ from typing import Any, TypeVar
 
 from retrograd.errors import FormatError
 from retrograd.ir.literal import LiteralReader, quote, show, show_type, unquote
-from retrograd.ir.node import Nested, Node, Op
+from retrograd.ir.node import Nested, Node, Op, nested
 from retrograd.ir.registry import lookup
 from retrograd.ir.types import TensorType
-from retrograd.ir.verifier import check_node, nested
+from retrograd.ir.verifier import check_node
 
 G = TypeVar("G")
 

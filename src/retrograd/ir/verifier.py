@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from retrograd.errors import FormatError
-from retrograd.ir.node import Nested, Node, graphs_of
-
-G = TypeVar("G", bound=Nested)
+from retrograd.ir.node import Nested, Node, nested
 
 
 def verify(graph: Nested) -> None:
@@ -19,20 +15,6 @@ def verify(graph: Nested) -> None:
     for inner in nested(graph):
         _check(inner)
     _check(graph)
-
-
-def nested(graph: G) -> list[G]:
-    """All graphs among the attributes of a graph's nodes, and of those graphs' nodes; each one
-    comes before those that use it."""
-    found: dict[int, G] = {}
-    todo = [graph]
-    for outer in todo:  # which grows
-        for prim in {id(n.prim): n.prim for n in outer.body}.values():
-            for inner in graphs_of(prim):
-                found.pop(id(inner), None)
-                found[id(inner)] = inner
-                todo.append(inner)
-    return list(found.values())[::-1]
 
 
 def _check(graph: Nested) -> None:

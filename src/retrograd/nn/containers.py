@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn.module.module import Module
 from retrograd.nn.module.parameter import Parameter
+
+T = TypeVar("T")
 
 
 class ModuleList(Module):
@@ -81,38 +83,17 @@ class Sequential(ModuleList):
         return input
 
 
-class ModuleDict(Module):
-    """Modules by name.
-
-    `TypeError` for what is no module.
-
-    >>> import retrograd as rg
-    >>> rg.nn.ModuleDict({"a": rg.nn.Linear(2, 3)})["a"](rg.ones((2,))).shape
-    (3,)
-    """
+class _ByName(Module, Generic[T]):
+    """What is read like a dict."""
 
     _inline = "_items"
 
-    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._items: dict[str, Any] = {}
-        self.update(modules or {})
+        self._items: dict[str, T] = {}
 
-    def update(self, modules: Mapping[str, Module]) -> None:
-        """Add modules, or put others in their place."""
-        for name, m in modules.items():
-            self[name] = m
-
-    def __setitem__(self, name: str, module: Module) -> None:
-        if not isinstance(module, Module):
-            raise TypeError(f"ModuleDict holds modules, not {type(module).__name__}")
-        self._items[name] = module
-
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> T:
         return self._items[name]
-
-    def __delitem__(self, name: str) -> None:
-        del self._items[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._items
@@ -127,13 +108,41 @@ class ModuleDict(Module):
         """The names."""
         return self._items.keys()
 
-    def values(self) -> Iterable[Any]:
-        """The modules."""
+    def values(self) -> Iterable[T]:
+        """What has the names."""
         return self._items.values()
 
-    def items(self) -> Iterable[tuple[str, Any]]:
-        """Names and modules."""
+    def items(self) -> Iterable[tuple[str, T]]:
+        """Names, and what has them."""
         return self._items.items()
+
+
+class ModuleDict(_ByName[Any]):
+    """Modules by name.
+
+    `TypeError` for what is no module.
+
+    >>> import retrograd as rg
+    >>> rg.nn.ModuleDict({"a": rg.nn.Linear(2, 3)})["a"](rg.ones((2,))).shape
+    (3,)
+    """
+
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+        super().__init__()
+        self.update(modules or {})
+
+    def update(self, modules: Mapping[str, Module]) -> None:
+        """Add modules, or put others in their place."""
+        for name, m in modules.items():
+            self[name] = m
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        if not isinstance(module, Module):
+            raise TypeError(f"ModuleDict holds modules, not {type(module).__name__}")
+        self._items[name] = module
+
+    def __delitem__(self, name: str) -> None:
+        del self._items[name]
 
 
 def _parameter(value: Any) -> Parameter:
@@ -176,7 +185,7 @@ class ParameterList(Module):
         return self._items[index]
 
 
-class ParameterDict(Module):
+class ParameterDict(_ByName[Tensor]):
     """Parameters by name; tensors and arrays become some.
 
     Shapes and dtypes are those given; `GradientError` for what is not floating.
@@ -186,37 +195,10 @@ class ParameterDict(Module):
     [1.0, 1.0]
     """
 
-    _inline = "_items"
-
     def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
         super().__init__()
-        self._items: dict[str, Parameter] = {
-            name: _parameter(v) for name, v in (parameters or {}).items()
-        }
+        for name, value in (parameters or {}).items():
+            self[name] = value
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._items[name] = _parameter(value)
-
-    def __getitem__(self, name: str) -> Tensor:
-        return self._items[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._items
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def keys(self) -> Iterable[str]:
-        """The names."""
-        return self._items.keys()
-
-    def values(self) -> Iterable[Tensor]:
-        """The parameters."""
-        return self._items.values()
-
-    def items(self) -> Iterable[tuple[str, Tensor]]:
-        """Names and parameters."""
-        return self._items.items()

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError
-from retrograd.ir import Dim, Node, Op, Shape, TensorType, Trait, bool_, declare, product
+from retrograd.ir import Dim, Node, Shape, TensorType, Trait, bool_, declare, product
+from retrograd.ops.matmul import BilinearOp
 from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.ops.shape import fail, flip, permute, reshape
@@ -17,7 +18,7 @@ from retrograd.ops.windows import check_spatial, full_size, placed, span, window
 
 
 @declare
-class Conv(Op):
+class Conv(BilinearOp):
     """Convolution: `x[N, C, *S]` with `w[O, C / groups, *K]` gives `y[N, O, *P]`.
 
     `y[n, o, p] = sum over c, k of w[o, c, k] * X[n, c, p * stride + k * w_dilation]`, where X is x
@@ -32,7 +33,6 @@ class Conv(Op):
 
     name = "conv"
     traits = frozenset({Trait.EXPENSIVE, Trait.KEPT, Trait.SIZED, Trait.IN_PARTS})
-    arity = 2
     strides: tuple[int, ...]
     low: Shape
     high: Shape
@@ -155,15 +155,6 @@ class Conv(Op):
             y = permute(y, (1, 0, *(a for a in range(2, y.type.rank))))
             y = reshape(y, w.shape)
         return y if all(k == 1 for k in w.shape[2:]) else flip(y, axes)
-
-    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
-        (tx, tw), (x, w) = tangents, inputs
-        left = self(tx, w) if tx is not None else None
-        right = self(x, tw) if tw is not None else None
-        if left is None or right is None:
-            return right if left is None else left
-        total: Node = left + right
-        return total
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
         x, w = inputs

@@ -374,6 +374,7 @@ shift_right = binary("shift_right", num.shift_right, kinds=INTEGER, traits=(ROUN
 
 even.squared(abs)(even.of_size)
 even.squared(hypot)(even.of_hypot)
+even.squared(neg)(even.of_negated)
 even.squared(mul, div)(even.of_scaled)
 even.squared(select)(even.of_guarded(sqrt, eq))
 

@@ -4,15 +4,18 @@ The derivative of `|x|` at 0 counts as 0, that of `sqrt(s)` at 0 may count as 0 
 the rule of products all derivatives of `|x|**2` and of `sqrt(s)**2` would be 0 there. So those of
 products and powers are taken past a magnitude, of the function that its square is. What is known
 here as a magnitude is `abs`, `hypot`, which that of a complex number is, a root that is guarded
-against 0, as in norms and standard deviations, and these scaled or moved.
+against 0, as in norms and standard deviations, and these scaled, negated or moved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from itertools import chain
+from operator import mul, truediv
 from typing import NamedTuple
 
-from retrograd.ir import Node, Op, entering, full
+from retrograd.ir import Node, Op, Trait, entering, full
 from retrograd.ops.leaf import Constant
 from retrograd.ops.shape import Expand, Permute, Reshape
 
@@ -39,9 +42,67 @@ squared = entering(SQUARES)
 
 
 def product(a: Node, b: Node) -> Smooth | None:
-    """Of a magnitude with itself."""
-    found = square(a) if _same(a, b) else None
-    return found and found.after(found.node, b)
+    """Of two that have a magnitude as a factor each."""
+    if _same(a, b) and (whole := square(a)):
+        return whole.after(whole.node, b)
+    if not (_may_hold(a) and _may_hold(b) and a.dtype.is_float):
+        return None
+    one, two = factors(a), factors(b)
+    left, right, squares = [], [*two.over], list[Smooth]()
+    for x in one.over:
+        same = next((y for y in right if _same(x, y)), None) if x.op in SQUARES else None
+        if same is None or (found := square(x)) is None:
+            left.append(x)
+        else:
+            right.remove(same)
+            squares.append(found.after(found.node, same))
+    if not squares:
+        return None
+    under = (*one.under, *two.under)
+    node = reduce(mul, (*(s.node for s in squares), *left, *right))
+    node = reduce(truediv, under, -node if (one.turns + two.turns) % 2 else node)
+    ends = chain(chain.from_iterable(s.ends for s in squares), left, right, under)
+    passed = chain(one.made_by, two.made_by, chain.from_iterable(s.passed for s in squares))
+    return Smooth(node, tuple(ends), tuple(passed))
+
+
+class Factors(NamedTuple):
+    """`(-1)**turns prod(over) / prod(under)`, and the nodes that compute it."""
+
+    over: list[Node]
+    under: list[Node]
+    made_by: list[Node]
+    turns: int
+
+
+def factors(x: Node) -> Factors:
+    """What a node is a product of. Where that is many they are left together."""
+    over, under, made_by, todo, turns = list[Node](), list[Node](), list[Node](), [x], 0
+    while todo:
+        y = todo.pop()
+        rule = SQUARES.get(y.op)
+        if len(made_by) == DEEP or (rule is not of_scaled and rule is not of_negated):
+            over.append(y)
+            continue
+        made_by.append(y)
+        turns += rule is of_negated
+        todo.append(y.inputs[0])
+        if rule is of_scaled:
+            (todo if Trait.PRODUCT in y.prim.traits else under).append(y.inputs[1])
+    return Factors(over, under, made_by, turns)
+
+
+def _may_hold(x: Node) -> bool:
+    """Whether a magnitude may be a factor, found out in no time: every product is asked."""
+    todo = [x]
+    for y in todo:  # which grows
+        rule = SQUARES.get(y.prim.name)
+        if rule is of_scaled or rule is of_negated:
+            if len(todo) < DEEP:
+                todo += y.inputs
+        elif rule is not None:
+            return True
+    return False
 
 
 def power(of: Op, a: Node, b: Node) -> Smooth | None:
@@ -79,6 +140,11 @@ def of_size(x: Node, deep: int) -> Smooth | None:
 def of_hypot(x: Node, deep: int) -> Smooth | None:
     a, b = x.inputs
     return Smooth(a * a + b * b, x.inputs, (x,))
+
+
+def of_negated(x: Node, deep: int) -> Smooth | None:
+    inner = square(x.inputs[0], deep)
+    return inner and inner.after(inner.node, x)
 
 
 @squared(Expand, Permute, Reshape)

@@ -15,8 +15,23 @@ from retrograd.ops.numerics.summation import in_halves
 from retrograd.ops.shape import fail, inverse, permute
 
 
+class BilinearOp(Op):
+    """An op that is linear in each of its two inputs."""
+
+    arity = 2
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        (ta, tb), (a, b) = tangents, inputs
+        left = self(ta, b) if ta is not None else None
+        right = self(a, tb) if tb is not None else None
+        if left is None or right is None:
+            return right if left is None else left
+        total: Node = left + right
+        return total
+
+
 @declare
-class DotGeneral(Op):
+class DotGeneral(BilinearOp):
     """Sum of products over paired axes.
 
     `a_batch[i]` of `a` is paired with `b_batch[i]` of `b` and kept once, in front; `a_contract[i]`
@@ -27,7 +42,6 @@ class DotGeneral(Op):
 
     name = "dot_general"
     traits = frozenset({Trait.READS_MANY, Trait.EXPENSIVE, Trait.KEPT})
-    arity = 2
     a_contract: tuple[int, ...]
     b_contract: tuple[int, ...]
     a_batch: tuple[int, ...] = ()
@@ -94,15 +108,6 @@ class DotGeneral(Op):
         a_came = (*self.a_batch, *a_free, *_sorted_by(self.b_contract, self.a_contract))
         b_came = (*self.b_batch, *b_free, *_sorted_by(self.a_contract, self.b_contract))
         return permute(ga, inverse(a_came)), permute(gb, inverse(b_came))
-
-    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
-        (ta, tb), (a, b) = tangents, inputs
-        left = self(ta, b) if ta is not None else None
-        right = self(a, tb) if tb is not None else None
-        if left is None or right is None:
-            return right if left is None else left
-        total: Node = left + right
-        return total
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
         a, b = inputs

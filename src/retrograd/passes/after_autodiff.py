@@ -8,7 +8,7 @@ from typing import TypeVar
 from retrograd.ir import Graph, Node, Provenance, made_by
 from retrograd.ops.control.custom import Custom
 from retrograd.ops.control.draw import Draw
-from retrograd.ops.identity import Item
+from retrograd.ops.identity import Alias, Item, StopGradient
 from retrograd.ops.linalg.matrix import Given
 from retrograd.ops.random.implicit_gradients import IMPLICIT
 from retrograd.passes.rewrite import Rule, RuleSet, rewrite, with_new_inputs
@@ -17,9 +17,9 @@ G = TypeVar("G", bound=Graph)
 
 
 def settled(graph: G) -> G:
-    """The graph with the results of `custom`, samples that have implicit derivatives, and functions
-    of matrices that are computed elsewhere, replaced by what they are; to be run, not to be
-    differentiated any more."""
+    """The graph with the results of `custom`, samples that have implicit derivatives, functions of
+    matrices that are computed elsewhere, and what is constant or has another identity to
+    differentiation, replaced by what they are; to be run, not to be differentiated any more."""
     return rewrite(graph, SETTLE)
 
 
@@ -43,7 +43,7 @@ def _settling(graph: Graph) -> Rule | None:
 
 def _passes_on(node: Node) -> bool:
     """Whether the value of a node is that of its last input."""
-    return node.op in IMPLICIT or isinstance(node.prim, Given)
+    return node.op in IMPLICIT or isinstance(node.prim, Given | StopGradient | Alias)
 
 
 def _writing(graph: Graph) -> Rule | None:

@@ -15,7 +15,6 @@ from retrograd.ir import Graph, Node, Op, Trait, TupleType
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.leaf import Constant
-from retrograd.ops.numerics.exact import is_determined
 from retrograd.ops.shape import Expand
 from retrograd.passes.constants import same_bits, splat
 from retrograd.passes.rewrite import NodeRule, RuleSet, rewrite, sealed
@@ -66,6 +65,18 @@ def _value(node: Node) -> np.ndarray[Any, Any] | None:
         return None
     value = _fold_splats(node) if all(splat(x) is not None for x in node.inputs) else None
     return _fold_arrays(node) if value is None else value
+
+
+def is_determined(node: Node) -> bool:
+    """Whether the result of a node is the same to the bit however it is computed: nothing is
+    rounded, or IEEE 754 says how."""
+    if Trait.DETERMINED in node.prim.traits:
+        return True
+    types = [x.type for x in (node, *node.inputs)]
+    if not any(t.is_inexact for t in types):
+        return True
+    rounded_once = not any(t.dtype.is_half or t.dtype.is_complex for t in types)
+    return Trait.ROUNDED_ONCE in node.prim.traits and rounded_once
 
 
 def _shrink(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

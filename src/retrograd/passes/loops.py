@@ -21,7 +21,6 @@ from retrograd.ir import (
     Op,
     Provenance,
     Trait,
-    TupleType,
     entering,
     full,
     graphs_of,
@@ -39,10 +38,6 @@ from retrograd.passes.rewrite import Rule, RuleSet, with_new_inputs
 
 Optimize = Callable[[Graph], Graph]
 Results = dict[int, Node]  # of a node of several results, those that are read
-
-
-def has_loops(graph: Graph) -> bool:
-    return any(isinstance(node.type, TupleType) for node in graph.body)
 
 
 def inner_graphs(optimize: Optimize) -> RuleSet:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from retrograd.ir import Graph, Node
+from retrograd.ir import Graph, Node, TupleType
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.shape import Permute
 from retrograd.passes.after_autodiff import settled, written
 from retrograd.passes.common_subexpressions import merging
 from retrograd.passes.constant_folding import folding
 from retrograd.passes.hoisting import HOIST
-from retrograd.passes.loops import PRUNE, has_loops, inner_graphs
+from retrograd.passes.loops import PRUNE, inner_graphs
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.passes.lowering.legalize import legalize
 from retrograd.passes.rewrite import Rule, RuleSet, rewrite, sealed
@@ -39,7 +39,8 @@ def optimize(graph: G) -> G:
 
     def run(graph: Graph) -> Graph:
         graph = rounds(graph)
-        for _ in range(ROUNDS if has_loops(graph) else 0):
+        holds_graphs = any(isinstance(node.type, TupleType) for node in graph.body)
+        for _ in range(ROUNDS if holds_graphs else 0):
             result = merged(rewrite(rewrite(graph, INNER_GRAPHS), PRUNE), optimize)
             if result is graph:
                 result = rewrite(graph, HOIST)

@@ -34,7 +34,6 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.runtime.interrupt import interruptible
 from retrograd.runtime.native import addresses, layout
 from retrograd.runtime.native.os_functions import os_functions, parking
 from retrograd.runtime.threads import MOST_THREADS, allowed_processors, placing, processors
@@ -77,15 +76,6 @@ class ThreadPool:
         """
         self.prepare(threads)
         return self._launch(self.address, code, block, threads)
-
-    def run_interruptible(self, code: int, block: int, threads: int, stop: int) -> int:
-        """`run` for calls of 50 ms and more: Python handles signals meanwhile.
-
-        `stop` is the address of an aligned `i64` that the program looks at (see
-        `interrupt.interruptible`). An exception of a handler, such as `KeyboardInterrupt`, is
-        raised when the program has returned; its result is dropped.
-        """
-        return interruptible(lambda: self.run(code, block, threads), stop)
 
     @property
     def threads(self) -> int:

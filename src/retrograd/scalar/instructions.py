@@ -16,11 +16,11 @@ from retrograd.scalar.schedule import DOT, MOST, Batch, InstructionSchedule, sch
 from retrograd.scalar.trace_rows import ARITY, PATHS, Columns, Event
 
 try:
-    from retrograd.accelerate import _schedule
+    from retrograd.accelerate import _instructions
 
-    check(_schedule)
+    check(_instructions)
 except ImportError:  # it was not built here
-    _schedule = None  # type: ignore[assignment]
+    _instructions = None  # type: ignore[assignment]
 
 _NAMES = {o.code: o.name for o in OPCODES} | {c: name for name, c in COMPARE.items()}
 _NAMES[STOP] = "stop"
@@ -39,14 +39,14 @@ class InstructionLayout:
 
 def laid_out(columns: Columns, events: list[Event], wanted: Any) -> InstructionLayout:
     """Instructions for rows; `wanted` are those whose value somebody reads in the end."""
-    if _schedule is None:
+    if _instructions is None:
         return by_python(columns, events, wanted)
     return by_c(columns, events, wanted)
 
 
 def by_c(columns: Columns, events: list[Event], wanted: Any) -> InstructionLayout:
     ends = np.array([(e.root, e.rows) for e in events], np.int64)
-    slot, slots, given, table, pool = _schedule.plan(
+    slot, slots, given, table, pool = _instructions.plan(
         _settings(), columns.code, columns.a, columns.b, columns.numbers, ends,
         np.ascontiguousarray(wanted, np.int64), MOST,
     )  # fmt: skip
@@ -58,7 +58,7 @@ def by_c(columns: Columns, events: list[Event], wanted: Any) -> InstructionLayou
 
 @cache
 def _settings() -> Any:
-    """What the twin in C knows of opcodes and instructions."""
+    """What the C code knows of opcodes and instructions."""
     number = kinds()
     tables = np.full((8, 256), -1, np.int64)
     tables[0], tables[1] = ARITY, PATHS

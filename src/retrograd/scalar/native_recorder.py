@@ -17,9 +17,9 @@ from retrograd.scalar.machine import BY_NAME, CONSTANT
 from retrograd.scalar.machine.opcodes import METHODS
 from retrograd.scalar.machine.selection import address
 from retrograd.scalar.operands import number_of
-from retrograd.scalar.placement import construct, record, refuse
 from retrograd.scalar.reclaim import measure
 from retrograd.scalar.scalar import Scalar
+from retrograd.scalar.slow_path import construct, record, refuse
 from retrograd.scalar.tape import (
     LOCK,
     OPEN,

@@ -7,8 +7,8 @@ from typing import Any
 
 from retrograd.scalar.machine import BY_NAME
 from retrograd.scalar.operands import number_of
-from retrograd.scalar.placement import construct, record, refuse
 from retrograd.scalar.scalar import Scalar
+from retrograd.scalar.slow_path import construct, record, refuse
 from retrograd.scalar.tape import (
     LOCK,
     NOWHERE,

@@ -11,7 +11,7 @@ from typing import Any
 from retrograd.errors import DTypeError, GradientError, TraceError
 from retrograd.gc_paused import gc_paused
 from retrograd.graph.graph import Graph
-from retrograd.scalar.drawing import as_dot, as_graph, as_svg
+from retrograd.scalar.graph_export import to_dot, to_graph, to_svg
 from retrograd.scalar.machine import CONSTANT, CUSTOM, FOREIGN, LEAF, OPCODES
 from retrograd.scalar.machine.portable import derivatives
 from retrograd.scalar.operands import at_line, number_of
@@ -171,15 +171,15 @@ class Scalar(RowHandle):
         >>> g().item(), g.gradient()(x=5.0).item()
         (10.0, 10.0)
         """
-        return as_graph(*self._position())
+        return to_graph(*self._position())
 
     def to_dot(self) -> str:
         """The history as Graphviz text, with number and gradient of every value."""
-        return as_dot(*self._position())
+        return to_dot(*self._position())
 
     def to_svg(self) -> str:
         """The history as a standalone picture, with number and gradient of every value."""
-        return as_svg(*self._position())
+        return to_svg(*self._position())
 
     def show(self, path: str | os.PathLike[str] | None = None, open: bool = True) -> Path:
         """Show what this value was computed from and its backward pass, step by step with numbers,

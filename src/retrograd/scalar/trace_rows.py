@@ -33,11 +33,11 @@ class Columns:
 
 
 try:
-    from retrograd.accelerate import _schedule
+    from retrograd.accelerate import _instructions
 
-    check(_schedule)
+    check(_instructions)
 except ImportError:  # it was not built here
-    _schedule = None  # type: ignore[assignment]
+    _instructions = None  # type: ignore[assignment]
 
 
 def _arities() -> Any:
@@ -80,8 +80,8 @@ def cone(code: Sequence[int], a: Sequence[int], b: Sequence[int], root: int) -> 
 def reached(columns: Columns, root: int) -> Any:
     """For each row up to the root whether a way back from there comes to it."""
     code, a, b = columns.code, columns.a, columns.b
-    if _schedule is not None:
-        return np.frombuffer(_schedule.reached(bytes(PATHS), code, a, b, root), bool)
+    if _instructions is not None:
+        return np.frombuffer(_instructions.reached(bytes(PATHS), code, a, b, root), bool)
     found = np.zeros(root + 1, bool)
     if PATHS[code[root]] == 0:
         found[root] = True

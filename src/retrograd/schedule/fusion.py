@@ -1,4 +1,6 @@
-"""Which nodes are stored in buffers, and which are computed where they are read.
+"""Fusion of producers into consumers: which nodes are stored in buffers, and which are computed
+where they are read. Siblings are fused by `horizontal_fusion.py`, kernels of the same rows share
+tiles by `tiling/groups.py`.
 
 One walk from the outputs to the inputs. Every stored node is the root of a kernel; a node that is
 not stored belongs to the kernels of its users. A node is stored if
@@ -25,7 +27,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from retrograd.ir import REGISTRY, Graph, Node, Trait
+from retrograd.ir import Graph, Node, Trait
 from retrograd.ops.identity import Item
 from retrograd.ops.index import Gather
 from retrograd.ops.leaf import Iota
@@ -38,11 +40,6 @@ from retrograd.passes.lowering.axis_groups import is_plain_reshape, reshape_root
 from retrograd.passes.lowering.libcall import LibCall
 from retrograd.passes.lowering.strided_views import reads_windows
 from retrograd.tuning import TUNING
-
-# Names of ops that run the graphs that they hold.
-LOOPS = frozenset(
-    name for name, op in REGISTRY.items() if Trait.CONTROL in getattr(op, "traits", ())
-)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Joining stored nodes of one domain into one nest."""
+"""Horizontal fusion: stored nodes of one domain, siblings, become one nest with several stores."""
 
 from __future__ import annotations
 

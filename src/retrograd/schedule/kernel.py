@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from retrograd.ir import Node
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.loop_nest import LoopNest, MatrixOperand, live, own_fields
+from retrograd.schedule.loop_nest import GemmNest, LoopNest, MatrixOperand, live, own_fields
 from retrograd.schedule.ssa import ScalarBlock, SSAOp, SSAValue
 
 
@@ -80,3 +80,8 @@ def rename(kernel: Kernel, renamed: Mapping[Buffer, Buffer]) -> None:
                 v.attr = renamed.get(v.attr, v.attr)
         nest.stores = [replace(s, buffer=renamed.get(s.buffer, s.buffer)) for s in nest.stores]
         nest.rename(renamed)
+
+
+def gemms(kernels: Iterable[Kernel]) -> list[GemmNest]:
+    """The matrix products of kernels."""
+    return [n for kernel in kernels for n in kernel.nests if isinstance(n, GemmNest)]

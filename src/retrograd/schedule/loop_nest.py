@@ -224,8 +224,6 @@ class SortNest(LoopNest):
 class ArgSortNest(SortNest):
     """A loop over rows of `source`: the positions of the first `count` elements in order."""
 
-    kind = "argsort"
-
     count: SSAValue
     source: Buffer
 

@@ -11,6 +11,18 @@ import retrograd as rg
 from tests.functions.linalg.matrices import close, general
 
 
+def test_gradients_of_the_largest_singular_value() -> None:
+    """`u v^H`; shared by equal ones; of none there is nothing."""
+    for shape in ((3, 2), (2, 3), (2, 1, 4)):
+        x = general(*shape)
+        g = rg.grad(lambda t: rg.linalg.matrix_norm(t, ord=2).sum())(rg.asarray(x))
+        u, _, vh = np.linalg.svd(x)
+        close(g, u[..., :, :1] @ vh[..., :1, :])
+    g = rg.grad(lambda t: rg.linalg.norm(t, 2))
+    close(g(2 * rg.eye(2)), np.eye(2) / 2)
+    assert g(rg.zeros((0, 3))).shape == (0, 3)
+
+
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
 def test_norms(order: Any, keepdims: bool) -> None:

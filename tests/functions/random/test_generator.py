@@ -149,3 +149,16 @@ def test_uniform_takes_arrays_as_limits():
     assert (drawn >= low).all()
     assert (drawn < high).all()
     assert drawn[:, 1].max() > 15
+    for given in (low.tolist(), high.astype(np.int8).tolist()):
+        assert rg.random.Generator(0).uniform((2,), given, 30.0).dtype == rg.float32
+
+
+def test_bad_limits_means_and_deviations():
+    g = rg.random.Generator(0)
+    for draw in (g.uniform, g.normal):
+        with pytest.raises(rg.ShapeError, match="do not broadcast"):
+            draw((2,), np.zeros(2), np.ones(3))
+        with pytest.raises(rg.DTypeError, match="real numbers"):
+            draw((2,), 0.0, [1j, 2])
+        with pytest.raises(rg.DTypeError, match="str"):
+            draw((2,), "a")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.errors import OptionError, RetrogradError, ShapeError
+from retrograd.errors import AxisError, OptionError, RetrogradError, ShapeError
 
 F = rg.nn.functional
 
@@ -19,6 +19,8 @@ def ones(*shape: int) -> rg.Tensor:
 
 CASES: list[tuple[Any, type[RetrogradError], str]] = [
     (lambda: F.glu(ones(3, 5)), ShapeError, "even size"),
+    (lambda: F.glu(ones(4), 1), AxisError, "glu: axis 1 of an array with 1 axes"),
+    (lambda: F.glu(ones()), AxisError, "glu: axis -1 of an array with 0 axes"),
     (lambda: F.prelu(ones(2, 3), ones(2)), ShapeError, r"\(2,\)"),
     (lambda: F.hardtanh(ones(2), 1.0, -1.0), OptionError, "not above"),
     (lambda: F.softshrink(ones(2), -1.0), OptionError, "-1.0"),

@@ -10,11 +10,11 @@ import pytest
 import retrograd as rg
 from retrograd.ir import Dim, Graph, float16, float32, full, int32, int64, spec
 from retrograd.ops.elementwise import exp
-from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import Iota, input_node
 from retrograd.ops.pool import MaxPool
 from retrograd.ops.reduce import LogSumExp, ReduceSum
+from retrograd.ops.remat import Keep, RegionIn, RegionOut
 from retrograd.ops.scatter import ScatterSet
 from retrograd.ops.shape import Permute
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
@@ -67,9 +67,9 @@ def test_half_precision_is_added_up_in_single():
     assert graph.outputs[0].dtype is float16
 
 
-def test_what_only_steers_differentiation_goes():
+def test_marks_of_what_is_computed_again_go():
     x = input_node(spec((3,)))
-    graph = legalize(Graph([x], [exp(StopGradient()(Alias()(x))), Alias()(x)]))
+    graph = legalize(Graph([x], [exp(RegionOut()(RegionIn()(x))), Keep()(x)]))
     assert ops(graph) == ["exp"]
     assert graph.outputs[1] is x
 

@@ -16,9 +16,9 @@ from retrograd.ops.linalg import Cholesky
 from retrograd.ops.shape import reshape
 from retrograd.passes import optimize
 from retrograd.runtime.backends import compile_graph
-from retrograd.runtime.executors.bytecode import BytecodeExecutor, is_long
+from retrograd.runtime.executors.bytecode import BytecodeExecutor
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
-from retrograd.runtime.executors.tiered import TieredProgram
+from retrograd.runtime.executors.tiered import TieredProgram, is_long
 from retrograd.tuning import TUNING
 from tests.random_graphs import random_arrays, random_graph
 

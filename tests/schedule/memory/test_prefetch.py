@@ -11,7 +11,7 @@ import pytest
 import retrograd as rg
 from retrograd.runtime import compiler
 from retrograd.runtime.executable import Executable
-from retrograd.schedule.memory.workspace import gemms
+from retrograd.schedule.kernel import gemms
 from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.tuning import TUNING
 from tests.runtime.fuzz_checks import Threaded, gather_threads

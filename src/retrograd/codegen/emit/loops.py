@@ -1,4 +1,4 @@
-"""Walking through the loops of a nest.
+"""Walking through the loops of a nest; maps, which are nothing else.
 
 `emit_loop` opens one loop and lets a function write what is inside. It decides how the iterations
 are gone through: one by one; several lanes at a time (`vec`), with a mask for the last ones;
@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 
 from retrograd.codegen import types
 from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.emit.nest_emitters import emits_nest
 from retrograd.ir import Dim, bool_
 from retrograd.schedule.cost_model import known
 from retrograd.schedule.loop_nest import (
     CallNest,
     GemmNest,
+    LoopNest,
     MapNest,
     RowReduction,
     SearchNest,
@@ -25,6 +27,19 @@ from retrograd.tuning import TUNING
 
 Carried = list[str]
 Inside = Callable[[Carried], Carried]
+
+
+@emits_nest(MapNest)
+def mapping(w: KernelEmitter, nest: LoopNest) -> None:
+    """Every element by itself."""
+    w.begin(nest)
+
+    def inside(_: Carried) -> Carried:
+        for store in nest.stores:
+            w.write(w.vector(store.value), store)
+        return []
+
+    emit_loops(w, 0, len(nest.loops), inside)
 
 
 def emit_loops(w: KernelEmitter, first: int, last: int, inside: Inside, kinds: Sequence[str] = (),

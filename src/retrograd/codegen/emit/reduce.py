@@ -1,4 +1,4 @@
-"""Maps, reductions and extremum positions."""
+"""Reductions and extremum positions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from retrograd.schedule.loop_nest import (
     ArgReduction,
     ColumnReduction,
     LoopNest,
-    MapNest,
     ReductionNest,
     RowReduction,
     Store,
@@ -169,19 +168,6 @@ class Accumulation:
         listed = ", ".join(f"i32 {'poison' if i < 0 else i}" for i in order)
         given = f"{self.type} {a}, {self.type} {b}"
         return self.w.new(f"shufflevector {given}, <{self.lanes} x i32> <{listed}>")
-
-
-@emits_nest(MapNest)
-def mapping(w: KernelEmitter, nest: LoopNest) -> None:
-    """Every element by itself."""
-    w.begin(nest)
-
-    def inside(_: Carried) -> Carried:
-        for store in nest.stores:
-            w.write(w.vector(store.value), store)
-        return []
-
-    emit_loops(w, 0, len(nest.loops), inside)
 
 
 @emits_nest(RowReduction, ColumnReduction)

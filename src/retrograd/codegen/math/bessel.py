@@ -73,7 +73,7 @@ def far(a: Term) -> tuple[Term, Term, Term, Term]:
 def _j0(x: Term) -> Term:
     a = abs(x)
     near = at_most(a, 8.0)
-    close = polynomial(near * near - 32.0, _J0)
+    close = at_most(polynomial(near * near - 32.0, _J0), 1.0)  # the sum at 0 is rounded up
     b = at_least(a, 8.0)
     total, excess, size, z = far(b)
     wave = size * (polynomial(z, P0) * total - polynomial(z, Q0) * (excess / b))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retrograd.codegen import types
-from retrograd.codegen.emit import reduce
 from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.emit.loops import mapping
 from retrograd.codegen.launch_layout import STOPPED
 from retrograd.codegen.program.module_context import ModuleContext
 from retrograd.ir import Dim
@@ -75,7 +75,7 @@ class RegisterScanEmitter(KernelEmitter):
     def _step(self, kernels: Sequence[Kernel]) -> None:
         for kernel in kernels:
             for nest in kernel.nests:
-                reduce.mapping(self, nest)
+                mapping(self, nest)
 
     def _look(self) -> None:
         """End the run between two steps, if it is to be stopped."""

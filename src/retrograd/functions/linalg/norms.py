@@ -21,7 +21,7 @@ from retrograd.ops import elementwise as el
 from retrograd.ops import reduce
 from retrograd.ops.complex import imag, real
 from retrograd.ops.identity import StopGradient
-from retrograd.ops.linalg import NuclearNorm
+from retrograd.ops.linalg import NuclearNorm, SpectralNorm
 from retrograd.ops.linalg.matrix import adjoint
 from retrograd.ops.shape import permute, reshape
 
@@ -137,7 +137,8 @@ def _matrix_norm(x: Node, order: int | float | str | None) -> Node:
             if at_least(rows, columns):
                 return NuclearNorm()(x, total)
             return NuclearNorm()(adjoint(x), total) if at_least(columns, rows) else total
-        return _extreme(values, order == 2)
+        y = _extreme(values, order == 2)
+        return SpectralNorm()(x, y) if order == 2 and values.shape[-1] != 0 else y
     raise OptionError(f"matrix_norm knows 'fro', 'nuc', inf, -inf, 1, -1, 2 and -2, not {order!r}")
 
 

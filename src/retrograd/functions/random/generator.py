@@ -191,30 +191,35 @@ class Generator(Distributions):
     ) -> Tensor:
         """Uniform numbers in `[low, high)`, which have gradients in both.
 
-        The result is of the given shape and dtype. `DTypeError` for a dtype that is not floating,
-        `ShapeError` for a negative size.
+        The result is of the given shape and dtype; limits that are arrays broadcast with it and
+        promote it. `DTypeError` for a dtype that is not floating and for complex limits,
+        `ShapeError` for a negative size and for limits that do not broadcast.
 
         >>> import retrograd as rg
         >>> bool((rg.random.Generator(0).uniform((9,), 2.0, 3.0) >= 2).all())
         True
         """
         u = _uniform(Tensor(self._next()), as_shape(shape), _floating(dtype))
-        return u if _are(low, 0, high, 1) else u * (high - low) + low
+        if _are(low, 0, high, 1):
+            return u
+        low, high = _parameter(low), _parameter(high)
+        return u * (high - low) + low
 
     def normal(
         self, shape: Any = (), mean: ArrayLike = 0.0, std: ArrayLike = 1.0, *, dtype: Any = float32
     ) -> Tensor:
         """Normal numbers, by inversion of the distribution function (Wichura, Algorithm AS 241).
 
-        The result is of the given shape and dtype. `DTypeError` for a dtype that is not floating,
-        `ShapeError` for a negative size.
+        The result is of the given shape and dtype; a mean and a deviation that are arrays broadcast
+        with it and promote it. `DTypeError` for a dtype that is not floating and for complex
+        parameters, `ShapeError` for a negative size and for parameters that do not broadcast.
 
         >>> import retrograd as rg
         >>> rg.random.Generator(0).normal((2, 3)).shape
         (2, 3)
         """
         z = _normal(Tensor(self._next()), as_shape(shape), _floating(dtype))
-        return z if _are(mean, 0, std, 1) else z * std + mean
+        return z if _are(mean, 0, std, 1) else z * _parameter(std) + _parameter(mean)
 
     def randint(self, low: int, high: int | Dim, shape: Any = (), *, dtype: Any = int64) -> Tensor:
         """Integers from `low` to `high - 1`, all equally likely (to within 2**-32 of each other's
@@ -313,6 +318,16 @@ def _floating(dtype: Any) -> Any:
 def _are(a: Any, at: float, b: Any, by: float) -> bool:
     """Whether two parameters are these numbers; tensors and arrays are not, whatever they hold."""
     return isinstance(a, int | float) and isinstance(b, int | float) and (a, b) == (at, by)
+
+
+def _parameter(x: Any) -> Any:
+    """A limit, mean or deviation: a Python number as it is, anything else as a tensor."""
+    if isinstance(x, int | float):
+        return x
+    made = asarray(x)
+    if made.dtype.is_complex:
+        raise DTypeError("the limits, mean and deviation of real random numbers are real numbers")
+    return made
 
 
 def _below(key: Node, n: int | Dim, shape: Any) -> Node:

@@ -6,6 +6,7 @@ from typing import Any
 
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
+from retrograd.functions.broadcasting import normal_axis
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim
@@ -116,12 +117,17 @@ def rrelu(
     [-5.5, 2.0]
     """
     x = floating(input)
-    if not lower <= upper:
-        raise OptionError(f"rrelu: the slopes are from lower={lower} to upper={upper}, in order")
+    check_slopes(lower, upper)
     if not training:
         return rg.leaky_relu(x, (lower + upper) / 2)
     source = generator or init.default_generator()
     return rg.where(x > 0, x, source.uniform(x.shape, lower, upper, dtype=x.dtype) * x)
+
+
+def check_slopes(lower: float, upper: float) -> None:
+    """An `OptionError` for limits of `rrelu` that do not ascend."""
+    if not lower <= upper:
+        raise OptionError(f"rrelu: the slopes are from lower={lower} to upper={upper}, in order")
 
 
 @located
@@ -216,16 +222,18 @@ def mish(input: Any, inplace: bool = False) -> Tensor:
 def glu(input: Any, dim: int = -1) -> Tensor:
     """`a sigmoid(b)` of the halves a and b of an axis (Dauphin et al., arXiv:1612.08083).
 
-    `[..., 2 n]` to `[..., n]`. `ShapeError` for an odd size.
+    `[..., 2 n]` to `[..., n]`. `ShapeError` for an odd size, `AxisError` for an axis that the input
+    does not have.
 
     >>> import retrograd as rg
     >>> rg.nn.functional.glu(rg.tensor([3.0, 0.0])).tolist()
     [1.5]
     """
     x = floating(input)
-    if x.ndim == 0 or (not isinstance(x.shape[dim], Dim) and x.shape[dim] % 2):
+    axis = normal_axis(dim, x.ndim, "glu")
+    if not isinstance(x.shape[axis], Dim) and x.shape[axis] % 2:
         raise ShapeError(f"glu: axis {dim} of the input, {x.shape}, must have an even size")
-    a, b = rg.split(x, 2, axis=dim)
+    a, b = rg.split(x, 2, axis=axis)
     return a * rg.sigmoid(b)
 
 

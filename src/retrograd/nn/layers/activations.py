@@ -10,6 +10,7 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import product
 from retrograd.nn import functional, init
+from retrograd.nn.functional.activations import check_slopes
 from retrograd.nn.module.functional_module import FunctionalModule, InPlace
 from retrograd.nn.module.module import Module
 from retrograd.nn.module.parameter import Parameter
@@ -359,8 +360,8 @@ class RReLU(Module):
     """x above 0; below, x times a slope that is drawn for each element between `lower` and `upper`
     while training, and is their mean in evaluation. Draws as `Dropout` does.
 
-    Elementwise: the shape stays. `DTypeError` for what is no array of
-    numbers.
+    Elementwise: the shape stays. `DTypeError` for what is no array of numbers, `OptionError` for
+    slopes that do not ascend.
 
     >>> import retrograd as rg
     >>> rg.nn.RReLU().eval()(rg.tensor([-24.0, 2.0])).tolist()
@@ -376,6 +377,7 @@ class RReLU(Module):
         generator: Generator | None = None,
     ) -> None:
         super().__init__()
+        check_slopes(lower, upper)
         self.lower = lower
         self.upper = upper
         self.generator = (generator or init.default_generator()).split()

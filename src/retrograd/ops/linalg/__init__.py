@@ -10,7 +10,7 @@ from retrograd.ops.linalg.lu import LU, Inv, Solve
 from retrograd.ops.linalg.pinv import Pinv
 from retrograd.ops.linalg.polar import Lyapunov, NuclearNorm, Polar
 from retrograd.ops.linalg.qr import QR, Complement
-from retrograd.ops.linalg.svd import SVD, SingularSum, Svdvals
+from retrograd.ops.linalg.svd import SVD, SingularSum, SpectralNorm, Svdvals
 from retrograd.ops.linalg.triangular import TriangularSolve
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Polar",
     "SingularSum",
     "Solve",
+    "SpectralNorm",
     "Svdvals",
     "TriangularSolve",
     "Turn",

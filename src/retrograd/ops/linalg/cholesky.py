@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, TensorType, Trait, declare
+from retrograd.ir import Node, Trait, declare
 from retrograd.ops.complex import conj
 from retrograd.ops.linalg.matrix import (
-    MatrixOp,
     Refused,
+    SquareFunction,
     adjoint,
-    check_matrices,
     halved,
     lower,
     product,
@@ -23,7 +22,7 @@ from retrograd.ops.linalg.triangular import SMALL, TriangularSolve, substitute
 
 
 @declare
-class Cholesky(MatrixOp):
+class Cholesky(SquareFunction):
     """`L` with a positive diagonal and `L L^H = (x + x^H) / 2`; `L^H` if `upper`.
 
     It is a function of the hermitian part of x, for real numbers the symmetric part, and so is its
@@ -34,15 +33,7 @@ class Cholesky(MatrixOp):
     name = "cholesky"
     multiplications = staticmethod(lambda m, n, k: n * n * n // 3)
     traits = frozenset({Trait.EXPENSIVE})
-    arity = 1
     upper: bool = False
-
-    def infer(self, *types: TensorType) -> TensorType:
-        check_matrices(self, *types, square=True)
-        return types[0]
-
-    def reference(self, *arrays: Any) -> Any:
-        return self.stacked(self._value, arrays[0].shape[-2:], *arrays)
 
     def _value(self, x: Any) -> Any:
         y = _factor((x + x.conj().T) / 2)

@@ -9,7 +9,14 @@ import numpy as np
 
 from retrograd.ir import Node, TensorType, Trait, declare
 from retrograd.ops.linalg.lu import LU, Inv
-from retrograd.ops.linalg.matrix import MatrixOp, along, check_matrices, product, transpose
+from retrograd.ops.linalg.matrix import (
+    MatrixOp,
+    SquareFunction,
+    along,
+    check_matrices,
+    product,
+    transpose,
+)
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import fail
 
@@ -61,7 +68,7 @@ class LogAbsDet(Det):
 
 
 @declare
-class Cofactor(MatrixOp):
+class Cofactor(SquareFunction):
     """The derivative of the determinant of `x[..., n, n]` by each element: `det(x) x^-T`.
 
     Singular matrices have one too: by singular values it is `det(U V) U diag(product of the other
@@ -70,14 +77,6 @@ class Cofactor(MatrixOp):
 
     name = "cofactor"
     multiplications = staticmethod(lambda m, n, k: 2 * n * n * n)
-    arity = 1
-
-    def infer(self, *types: TensorType) -> TensorType:
-        check_matrices(self, *types, square=True)
-        return types[0]
-
-    def reference(self, *arrays: Any) -> Any:
-        return self.stacked(self._value, arrays[0].shape[-2:], *arrays)
 
     def _value(self, x: Any) -> Any:
         if not np.isfinite(x).all():

@@ -15,16 +15,13 @@ from retrograd.ops.linalg.eigen import packed, unpacked
 from retrograd.ops.linalg.lu import LU, Solve
 from retrograd.ops.linalg.matrix import (
     Anchor,
-    MatrixOp,
-    Refused,
+    Iterative,
     along,
     ambiguous,
     check_matrices,
     diagonal,
     diagonal_of,
-    finite,
     gaps,
-    iterated,
     noticed,
     orientation,
     others,
@@ -39,10 +36,8 @@ from retrograd.ops.linalg.matrix import (
 from retrograd.ops.reduce import ReduceAny
 
 
-class _General(MatrixOp):
+class _General(Iterative):
     """A function of the eigenvalues of a square matrix: complex numbers."""
-
-    arity = 1
 
     def check(self, x: TensorType) -> None:
         """Refuse what has no eigenvalues in a dtype that there is."""
@@ -52,9 +47,6 @@ class _General(MatrixOp):
                 f"{self.name} gives complex numbers, of which there are none of halves: cast {x} "
                 "to float32"
             )
-
-    def reason(self, code: int) -> str:
-        return iterated(code)
 
 
 @declare
@@ -85,10 +77,7 @@ class Eig(_General):
         return self.stacked(self._value, (n + 1, n), x, dtype=np.result_type(x, np.complex64))
 
     def _value(self, x: Any) -> Any:
-        try:
-            w, v = np.linalg.eig(finite(x))
-        except np.linalg.LinAlgError:
-            raise Refused(1) from None
+        w, v = np.linalg.eig(x)
         v = v.astype(np.result_type(x, np.complex64))
         return np.concatenate([w[None], (v * orientation(v)).T])
 
@@ -145,10 +134,7 @@ class Eigvals(_General):
         return self.stacked(self._value, x.shape[-1:], x, dtype=dtype)
 
     def _value(self, x: Any) -> Any:
-        try:
-            return np.linalg.eigvals(finite(x))
-        except np.linalg.LinAlgError:
-            raise Refused(1) from None
+        return np.linalg.eigvals(x)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         """`V^-T diag(g) V^T`."""

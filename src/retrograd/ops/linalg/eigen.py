@@ -32,8 +32,7 @@ from retrograd.ops.leaf import Constant, Iota
 from retrograd.ops.linalg.matrix import (
     Anchor,
     Given,
-    MatrixOp,
-    Refused,
+    Iterative,
     adjoint,
     along,
     ambiguous,
@@ -42,9 +41,7 @@ from retrograd.ops.linalg.matrix import (
     clusters,
     diagonal,
     diagonal_of,
-    finite,
     gaps,
-    iterated,
     noticed,
     orientation,
     pairs,
@@ -63,13 +60,8 @@ from retrograd.ops.reduce import ReduceAny, ReduceSum
 from retrograd.ops.shape import Concat, Pad, fail, reshape
 
 
-class _Symmetric(MatrixOp):
+class _Symmetric(Iterative):
     """A function of the hermitian part of a matrix: of a real one, the symmetric part."""
-
-    arity = 1
-
-    def reason(self, code: int) -> str:
-        return iterated(code)
 
 
 @declare
@@ -97,10 +89,7 @@ class Eigh(_Symmetric):
         return self.stacked(self._value, (n + 1, n), *arrays)
 
     def _value(self, x: Any) -> Any:
-        try:
-            w, v = np.linalg.eigh((finite(x) + x.conj().T) / 2)
-        except np.linalg.LinAlgError:
-            raise Refused(1) from None
+        w, v = np.linalg.eigh((x + x.conj().T) / 2)
         return np.concatenate([w[None].astype(x.dtype), (v * orientation(v)).T])
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
@@ -161,10 +150,7 @@ class Eigvalsh(_Symmetric):
         return self.stacked(self._value, x.shape[-1:], x, dtype=dtype)
 
     def _value(self, x: Any) -> Any:
-        try:
-            return np.linalg.eigvalsh((finite(x) + x.conj().T) / 2)
-        except np.linalg.LinAlgError:
-            raise Refused(1) from None
+        return np.linalg.eigvalsh((x + x.conj().T) / 2)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         """`V diag(g) V^H`."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, TensorType, declare, full
-from retrograd.ops.linalg.matrix import MatrixOp, check_matrices, columns, rows, transpose
+from retrograd.ir import Node, declare, full
+from retrograd.ops.linalg.matrix import SquareFunction, columns, rows, transpose
 from retrograd.ops.shape import Concat
 
 # The Pade approximation of degree 13 and the norm up to which it is exact in float64 (Higham: "The
@@ -23,7 +23,7 @@ REACH = 5.371920351148152
 
 
 @declare
-class Expm(MatrixOp):
+class Expm(SquareFunction):
     """`I + x + x^2 / 2 + x^3 / 6 + ...` for `x[..., n, n]`, by scaling, Pade approximation and
     squaring.
 
@@ -33,14 +33,6 @@ class Expm(MatrixOp):
 
     name = "expm"
     multiplications = staticmethod(lambda m, n, k: 16 * n * n * n)
-    arity = 1
-
-    def infer(self, *types: TensorType) -> TensorType:
-        check_matrices(self, *types, square=True)
-        return types[0]
-
-    def reference(self, *arrays: Any) -> Any:
-        return self.stacked(self._value, arrays[0].shape[-2:], *arrays)
 
     def _value(self, x: Any) -> Any:
         norm = np.abs(x).sum(axis=0).max(initial=0)

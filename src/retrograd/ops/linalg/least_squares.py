@@ -10,13 +10,11 @@ import numpy as np
 from retrograd.ir import Dim, Node, TensorType, declare
 from retrograd.ops.complex import conj
 from retrograd.ops.linalg.matrix import (
+    Iterative,
     MatrixOp,
-    Refused,
     adjoint,
     check_matrices,
     check_tall,
-    finite,
-    iterated,
     product,
     side_by_side,
 )
@@ -26,7 +24,7 @@ MARGIN = 2  # by which bounds have to say more than singular values would
 
 
 @declare
-class LeastFactors(MatrixOp):
+class LeastFactors(Iterative):
     """What `least_squares` needs of `x[..., m, n]`, of at least as many rows as columns: singular
     values up to `limit[..., 1, 1]` times the largest count as zero.
 
@@ -58,10 +56,7 @@ class LeastFactors(MatrixOp):
     def _value(self, x: Any, limit: Any) -> Any:
         n = x.shape[1]
         rtol = limit.item().real
-        try:
-            u, s, vh = np.linalg.svd(finite(x), full_matrices=False)
-        except np.linalg.LinAlgError:
-            raise Refused(1) from None
+        u, s, vh = np.linalg.svd(x, full_matrices=False)
         kept = s > rtol * s[:1]
         if kept.all():
             h, factors = np.linalg.qr(x, mode="raw")
@@ -69,9 +64,6 @@ class LeastFactors(MatrixOp):
         inverse = np.where(kept, 1 / np.where(kept, s, 1), 0)
         p = (vh.conj().T * inverse) @ u.conj().T
         return np.concatenate([p, np.full((n, 1), np.nan, x.dtype)], axis=1)
-
-    def reason(self, code: int) -> str:
-        return iterated(code)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         return None, None

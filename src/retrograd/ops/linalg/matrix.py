@@ -72,6 +72,50 @@ class MatrixOp(Op):
             return in_float32(value, arrays)
 
 
+NOT_FINITE = 1 << 30  # the number for a matrix that holds NaN or infinities
+
+
+class Iterative(MatrixOp):
+    """What is found by an iteration, which may not converge: never of NaN or infinities."""
+
+    arity = 1
+
+    def stacked(
+        self, f: Callable[..., Any], out: Sequence[int], *arrays: Any, dtype: Any = None
+    ) -> Any:
+        def converged(x: Any, *others: Any) -> Any:
+            if not np.isfinite(x).all():
+                raise Refused(NOT_FINITE)
+            try:
+                return f(x, *others)
+            except np.linalg.LinAlgError:
+                raise Refused(1) from None
+
+        return super().stacked(converged, out, *arrays, dtype=dtype)
+
+    def reason(self, code: int) -> str:
+        if code == NOT_FINITE:
+            return "it holds NaN or infinities"
+        return "the iteration did not converge"
+
+
+class SquareFunction(MatrixOp):
+    """A matrix of each square matrix, of the same size."""
+
+    arity = 1
+
+    def infer(self, *types: TensorType) -> TensorType:
+        check_matrices(self, *types, square=True)
+        return types[0]
+
+    def reference(self, *arrays: Any) -> Any:
+        return self.stacked(self._value, arrays[0].shape[-2:], *arrays)
+
+    def _value(self, x: Any) -> Any:
+        """That of one."""
+        raise NotImplementedError(self.name)
+
+
 class Given(MatrixOp):
     """An op that passes on its last input, which is computed elsewhere, and whose rules say of
     which function of the other inputs it is the value. Backends leave it out
@@ -92,21 +136,6 @@ class Refused(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
-
-
-NOT_FINITE = 1 << 30  # the number for a matrix that holds NaN or infinities
-
-
-def finite(x: Any) -> Any:
-    """An array whose numbers are all finite; others are refused, as no iteration ends well."""
-    if not np.isfinite(x).all():
-        raise Refused(NOT_FINITE)
-    return x
-
-
-def iterated(code: int) -> str:
-    """What is wrong, for the number of a routine that iterates."""
-    return "it holds NaN or infinities" if code == NOT_FINITE else "the iteration did not converge"
 
 
 def check_matrices(op: Op, *types: TensorType, square: bool = False) -> None:

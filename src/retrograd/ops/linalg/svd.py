@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Dim, Node, TensorType, declare, symbolic_min
+from retrograd.ir import Dim, Node, TensorType, declare, full, symbolic_min
 from retrograd.ops.complex import conj, real
-from retrograd.ops.elementwise import cast, le, zmul
+from retrograd.ops.elementwise import cast, gt, le, zmul
+from retrograd.ops.linalg.determinant import inner
 from retrograd.ops.linalg.eigen import (
     exchanged,
     first_row_only,
@@ -20,8 +21,7 @@ from retrograd.ops.linalg.eigen import (
 from retrograd.ops.linalg.matrix import (
     Anchor,
     Given,
-    MatrixOp,
-    Refused,
+    Iterative,
     adjoint,
     along,
     ambiguous,
@@ -29,9 +29,7 @@ from retrograd.ops.linalg.matrix import (
     check_matrices,
     diagonal,
     diagonal_of,
-    finite,
     gaps,
-    iterated,
     noticed,
     orientation,
     pairs,
@@ -46,20 +44,16 @@ from retrograd.ops.linalg.matrix import (
     unequal,
     without_rounding,
 )
+from retrograd.ops.reduce import ReduceMax
 from retrograd.ops.shape import Concat, expand, fail, reshape
 
 
-class _Singular(MatrixOp):
+class _Singular(Iterative):
     """A function of the singular values of a matrix."""
-
-    arity = 1
 
     def count(self, x: TensorType) -> int | Dim:
         """How many there are."""
         return symbolic_min(*x.shape[-2:])
-
-    def reason(self, code: int) -> str:
-        return iterated(code)
 
 
 @declare
@@ -89,10 +83,7 @@ class SVD(_Singular):
         return self.stacked(self._value, (1 + m + n, min(m, n)), *arrays)
 
     def _value(self, x: Any) -> Any:
-        try:
-            u, s, vh = np.linalg.svd(finite(x), full_matrices=False)
-        except np.linalg.LinAlgError:
-            raise Refused(1) from None
+        u, s, vh = np.linalg.svd(x, full_matrices=False)
         signs = orientation(u)
         v = vh.conj().T * signs
         return np.concatenate([s[None].astype(x.dtype), u * signs, v])
@@ -173,10 +164,7 @@ class Svdvals(_Singular):
         return self.stacked(self._value, (min(x.shape[-2:]),), x, dtype=dtype)
 
     def _value(self, x: Any) -> Any:
-        try:
-            return np.linalg.svd(finite(x), compute_uv=False)
-        except np.linalg.LinAlgError:
-            raise Refused(1) from None
+        return np.linalg.svd(x, compute_uv=False)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         """`U diag(g) V^H`."""
@@ -300,3 +288,45 @@ def singular_sum(x: Node, g: Node) -> Node:
     """`U diag(g) V^H` as a function of x and g."""
     _, u, v = unpacked(SVD()(x), x.shape[-2])
     return SingularSum()(x, g, product(scaled_columns(u, g), adjoint(v)))
+
+
+@declare
+class SpectralNorm(Given):
+    """`y`, which is the largest singular value of `x[..., m, n]`: its gradient is `u v^H`, for the
+    singular vectors that belong to it; equal ones share it.
+
+    The other singular values take no part, to any order: unlike `singular_sum`, which cannot tell
+    a function that has no slope at zeros by chance from one that does not depend on them, the
+    Hessian is finite where some of them are 0.
+    """
+
+    name = "spectral_norm"
+    arity = 2
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, y = types
+        check_matrices(self, x)
+        if y.shape != x.shape[:-2] or y.dtype.is_complex:
+            raise fail(self, y, f"it is a real number for each matrix of {x}")
+        return y
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        u = conj(self._slope(inputs[0]))
+        return u * cast(along(g, u), u.dtype), None
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        t = tangents[0]
+        return None if t is None else real(inner(conj(self._slope(inputs[0])), t))
+
+    def _slope(self, x: Node) -> Node:
+        s, u, v = unpacked(SVD()(x), x.shape[-2])
+        s, largest = real(s), ReduceMax((s.type.rank - 1,))
+        share = largest.weights(largest(s), s)
+        taken = cast(gt(share, full(0, share.type)), share.dtype)
+        return product(_chosen(u, share), adjoint(_chosen(v, taken)))
+
+
+def _chosen(x: Node, factors: Node) -> Node:
+    """Columns times factors, some of which are 0: these absorb derivatives of vectors, which those
+    of zeros have not."""
+    return zmul(cast(expand(factors, x.shape, (x.type.rank - 2,)), x.dtype), x)

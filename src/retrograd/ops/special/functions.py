@@ -25,8 +25,11 @@ from retrograd.ops.elementwise import (
     bell,
     binary,
     exp,
+    is_zero,
+    isinf,
     log,
     log1p,
+    one_if,
     select,
     sign,
     sqrt,
@@ -72,6 +75,16 @@ def _gauss(x: Node) -> Node:
 
 def _rel_entr(x: Any, y: Any) -> Any:
     return np.where(np.isnan(x) | np.isnan(y), x + y, from_scipy("rel_entr")(x, y))
+
+
+def _log_ratio(a: Node, b: Node) -> Node:
+    """`log(a / b)`; of two logarithms, with their derivatives, where the quotient leaves its range,
+    as at zeros. Where both are 0 it is inf, the slope of `a log(a / 0)`."""
+    q = a / b
+    apart = is_zero(q) | isinf(q) | is_zero(b)
+    above = select(apart, one_if(is_zero(a) & is_zero(b), a), q)
+    found: Node = log(above) - log(select(apart, b, like(1, b)))
+    return found
 
 
 # Rules name ops that are declared on a later line.
@@ -121,7 +134,8 @@ xlogy = binary("xlogy", from_scipy("xlogy"), lambda g, y, a, b: zmul(g, log(b)),
 xlog1py = binary("xlog1py", from_scipy("xlog1py"), lambda g, y, a, b: zmul(g, log1p(b)),
                  lambda g, y, a, b: zmul(g, zdiv(a, 1 + b)), FLOAT)
 entr = unary("entr", from_scipy("entr"), lambda g, y, x: -zmul(g, log(x) + 1))
-rel_entr = binary("rel_entr", in_double(_rel_entr), lambda g, y, a, b: zmul(g, log(a / b) + 1),
+rel_entr = binary("rel_entr", in_double(_rel_entr),
+                  lambda g, y, a, b: zmul(g, _log_ratio(a, b) + 1),
                   lambda g, y, a, b: -zmul(g, zdiv(a, b)), FLOAT)
 
 # Bessel functions of the first kind; `bessel_j(n, x)` and `bessel_ie(n, x) = exp(-|x|) I_n(x)` of

@@ -39,14 +39,9 @@ def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> N
     n, k = len(prim.a_batch), len(prim.a_contract)
     a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
     batch, first = tuple(range(n)), tuple(range(n, n + k))
+    a = Materialize()(permute(a, (*prim.a_batch, *a_free, *prim.a_contract)))
     b = Materialize()(permute(b, (*prim.b_batch, *prim.b_contract, *b_free)))
-    if any(b.shape[n + k + j] != 1 for j in range(len(b_free))):
-        a = Materialize()(permute(a, (*prim.a_batch, *a_free, *prim.a_contract)))
-        return DotGeneral(tuple(range(a.type.rank - k, a.type.rank)), first, batch, batch)(a, b)
-    # Where b has no columns, the last axis of a decides how sums are taken: it is still one of
-    # rows, or there would be no need of the routine.
-    a = Materialize()(permute(a, (*prim.a_batch, *prim.a_contract, *a_free)))
-    return DotGeneral(first, first, batch, batch)(a, b)
+    return DotGeneral(tuple(range(a.type.rank - k, a.type.rank)), first, batch, batch)(a, b)
 
 
 def in_memory(node: Node) -> bool:

@@ -24,7 +24,6 @@ from retrograd.ir import (
 from retrograd.ops.assume import Assume
 from retrograd.ops.control import Cond, DagScan, Scan, Sized, WhileLoop
 from retrograd.ops.elementwise import cast
-from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ReduceSum
@@ -70,7 +69,7 @@ class CheckIndex(Op):
         return types[0].with_dtype(int32 if few else int64)
 
 
-@lowers(StopGradient, Alias, RegionIn, RegionOut, Keep, After, Assume)
+@lowers(RegionIn, RegionOut, Keep, After, Assume)
 def same(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """Ops that only steer differentiation."""
     return inputs[0]

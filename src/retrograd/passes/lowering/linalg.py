@@ -328,43 +328,23 @@ def _eigen_work(m: Matrices, n: Size) -> tuple[Size, Size, Size]:
     return 1 + (6 + BLOCK) * n + 2 * n * n, 0, words
 
 
-@calls(Eig)
+@calls(Eig, Eigvals)
 def eig(m: Matrices, x: Node) -> Node:
     n, _ = m.size(x)
-    space = _general_work(n)
+    vectors = isinstance(m.op, Eig)
+    # What `geev` takes: `4 n` numbers, and room for the blocks of what it calls.
+    space = (4 + 2 * BLOCK) * n + 1
     call = m.call(
-        "eig",
+        m.op.name,
         m.node.type,
         [n, space],
         x,
         initialises_output=False,
-        work=Work(space, 2 * n + n * n),
-        multiplications=25 * n * n * n,
+        work=Work(space, 2 * n + n * n if vectors else 2 * n),
+        multiplications=(25 if vectors else 10) * n * n * n,
         can_fail=True,
     )
     return call(owned(m.transpose(x)))
-
-
-@calls(Eigvals)
-def eigvals(m: Matrices, x: Node) -> Node:
-    n, _ = m.size(x)
-    space = _general_work(n)
-    call = m.call(
-        "eigvals",
-        m.node.type,
-        [n, space],
-        x,
-        initialises_output=False,
-        work=Work(space, 2 * n),
-        multiplications=10 * n * n * n,
-        can_fail=True,
-    )
-    return call(owned(m.transpose(x)))
-
-
-def _general_work(n: Size) -> Size:
-    """Numbers that `geev` takes: `4 n`, and room for the blocks of what it calls."""
-    return (4 + 2 * BLOCK) * n + 1
 
 
 @calls(SVD)

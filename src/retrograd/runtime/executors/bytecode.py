@@ -29,23 +29,6 @@ CALLS, END = 1, 0
 WORD = 8
 
 
-def is_long(graph: Graph) -> bool:
-    """Whether a graph is one of very many small operations, of few kinds."""
-    body = graph.body
-    if len(body) < TUNING.bytecode_operations or graph.dim_names:
-        return False
-    if any(not isinstance(node.type, TensorType) for node in body):
-        return False  # it holds loops, which are compiled
-    if sum([node.type.size for node in body]) > TUNING.bytecode_elements * len(body):
-        return False
-    kinds: set[Kind] = set()
-    for node in body:
-        kinds.add(kind_of(node))
-        if len(kinds) * TUNING.bytecode_repetition > len(body):
-            return False
-    return True
-
-
 @dataclass(frozen=True)
 class Alone:
     """A node that no single function computes: Python does, between two tables."""
@@ -56,7 +39,7 @@ class Alone:
 
 
 class BytecodeExecutor:
-    """Runs a graph, for which `is_long` holds, operation by operation. May be called from several
+    """Runs a graph of very many small operations (`is_long`) one by one. May be called from several
     threads at once; each call works on one thread."""
 
     def __init__(self, graph: Graph) -> None:

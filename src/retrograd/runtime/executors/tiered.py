@@ -6,18 +6,36 @@ import math
 import time
 from collections.abc import Sequence
 
-from retrograd.ir import Graph, Node, evaluate
+from retrograd.ir import Graph, Node, TensorType, evaluate
 from retrograd.ops.control.draw import Draw
 from retrograd.ops.conv import Conv
 from retrograd.ops.matmul import DotGeneral
 from retrograd.runtime.backend import Array, Program
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.background_compiler import BEHIND
-from retrograd.runtime.executors.bytecode import BytecodeExecutor, is_long
+from retrograd.runtime.executors.bytecode import BytecodeExecutor
+from retrograd.runtime.executors.bytecode_kernels import Kind, kind_of
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.op_kernels import COMPILED
 from retrograd.shared import own_lock
 from retrograd.tuning import TUNING
+
+
+def is_long(graph: Graph) -> bool:
+    """Whether a graph is one of very many small operations, of few kinds."""
+    body = graph.body
+    if len(body) < TUNING.bytecode_operations or graph.dim_names:
+        return False
+    if any(not isinstance(node.type, TensorType) for node in body):
+        return False  # it holds loops, which are compiled
+    if sum([node.type.size for node in body]) > TUNING.bytecode_elements * len(body):
+        return False
+    kinds: set[Kind] = set()
+    for node in body:
+        kinds.add(kind_of(node))
+        if len(kinds) * TUNING.bytecode_repetition > len(body):
+            return False
+    return True
 
 
 class TieredProgram:

@@ -43,8 +43,6 @@ def take_inputs(
     Replaces these outputs' buffers, in `kernels` and in `outputs`. Returns the input that each such
     output overwrites.
     """
-    if not donated:
-        return {}
     _delay(kernels, {inputs[j] for j in donated})
     first = 1 + max((at for at, k in enumerate(kernels) if is_check(k)), default=-1)
     writers = {b: at for at, k in enumerate(kernels) for b in k.outs}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS
-from retrograd.schedule.kernel import Kernel
+from retrograd.schedule.kernel import gemms
 from retrograd.schedule.loop_nest import GemmNest
 from retrograd.schedule.tiling.groups import TileGroup
 from retrograd.tuning import TUNING
@@ -17,11 +17,6 @@ def waiting(k: int) -> int:
     """How many totals may wait, of so many products: that of the groups of a batch, and of pairs of
     batches."""
     return 1 + ((k - 1) // PRODUCTS.batch).bit_length()
-
-
-def gemms(kernels: Iterable[Kernel]) -> list[GemmNest]:
-    """The matrix products of kernels."""
-    return [n for kernel in kernels for n in kernel.nests if isinstance(n, GemmNest)]
 
 
 def work_bytes(products: Sequence[GemmNest], tile_groups: Iterable[TileGroup]) -> int:

@@ -16,12 +16,12 @@ from retrograd.ops.remat import After
 from retrograd.schedule.buffer import ALIGNMENT, Buffer
 from retrograd.schedule.control_regions import Memory, flat, hidden_names, length_of, regions_of
 from retrograd.schedule.cost_model import nanoseconds
-from retrograd.schedule.kernel import Kernel
+from retrograd.schedule.kernel import Kernel, gemms
 from retrograd.schedule.memory.aliasing import take_inputs
 from retrograd.schedule.memory.arena import ArenaLayout, Lifetime, Time, layout
 from retrograd.schedule.memory.order import freeing_first
 from retrograd.schedule.memory.prefetch import fetch_ahead
-from retrograd.schedule.memory.workspace import gemms, work_bytes
+from retrograd.schedule.memory.workspace import work_bytes
 from retrograd.schedule.planning.build import PlanBuilder
 from retrograd.schedule.planning.explain import describe, describe_tile_group
 from retrograd.schedule.shape_checks import Sizes, grows, rounded
@@ -66,7 +66,9 @@ class KernelPlan:
         window = TUNING.overtaken_kernels
         if any(isinstance(node.prim, After) for node in graph.nodes):
             self.kernels, window = freeing_first(self.kernels), 0
-        self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
+        self.donated: dict[int, int] = {}
+        if donate:
+            self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
         alone = [TileGroup([k]) for k in self.kernels]
         self.tile_groups = alone if light else make_tile_groups(self.kernels, window)
         again = recompute(self.kernels, self.tile_groups, self.temporaries)

@@ -19,14 +19,14 @@ def test_a_refusal_names_operation_value_and_line(Value, name, use):
     y = x * 3
     y.label = "rate"
     with pytest.raises(
-        rg.DTypeError, match=rf"asked for {name} with .*'rate'.*test_placement.py:\d+"
+        rg.DTypeError, match=rf"asked for {name} with .*'rate'.*test_slow_path.py:\d+"
     ):
         use(x, y)
     assert x * 2 + 1 > 4  # and all goes on
 
 
-def test_operands_of_different_pages_meet(Value):
-    """A backward pass closes a page; what is on it goes on on another."""
+def test_operands_of_different_tapes_meet(Value):
+    """A backward pass closes a tape; what is on it goes on on another."""
     x = Value(2.0)
     y = x * x
     y.backward()

@@ -1,7 +1,7 @@
-/* The rows of a traced function of scalars as instructions for the batch machine.
+/* The rows of a traced function of scalars as instructions for the vector machine.
  *
- * Twin of `scalar/schedule.py` and `instructions.py`, where it is said what is done and
- * why; step by step the same, to the same instructions.
+ * The same as `scalar/schedule.py` and `scalar/instructions.py`, where it is said what is done and
+ * why; step by step, to the same instructions.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -54,7 +54,7 @@ typedef struct {
 } Plan;
 
 /* Memory of the last plan, kept for the next: fresh pages would cost as much as all the rest.
-   Nobody * else is here meanwhile, by the interpreter's lock. */
+   Nobody else is here meanwhile, by the interpreter's lock. */
 static struct {
     char *bytes;
     size_t size, used, wanted;
@@ -854,11 +854,11 @@ static PyMethodDef functions[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_schedule", "Rows as instructions.", -1, functions,
+    PyModuleDef_HEAD_INIT, "_instructions", "Rows as instructions.", -1, functions,
     NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__schedule(void) {
+PyMODINIT_FUNC PyInit__instructions(void) {
     PyObject *module = PyModule_Create(&definition);
     if (module && PyModule_AddStringConstant(module, "STAMP", RETROGRAD_STAMP)) {
         Py_DECREF(module);

@@ -1,4 +1,5 @@
-"""Operations on operands that are not all on one open tape, for either recorder."""
+"""The slow path of both recorders: operands that are not all on one open tape, numbers, errors, and
+what a `Value` is constructed from."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def record(cls: Any, code: int, *operands: Any) -> Any:
         if not isinstance(x, cls):
             combined(NAMES[code], x, operands)
     with LOCK:  # until there is a handle
-        tape, row = put(cls, operands, lambda tape, rows: tape.put(code, *rows))
+        tape, row = append(cls, operands, lambda tape, rows: tape.put(code, *rows))
         made = cls._made(tape, row)
         if watching():
             look(tape, row)
@@ -57,14 +58,16 @@ def construct(
             raise DTypeError(f"a Value is computed from Values, not from {x!r:.80}{at_line()}")
         x._track()
     with LOCK:
-        self._set_row(*put(cls, given, lambda tape, rows: tape.custom(rows, number, name, slopes)))
+        self._set_row(
+            *append(cls, given, lambda tape, rows: tape.custom(rows, number, name, slopes))
+        )
         if watching():
             look(self._tape, self._row)
     if label:
         self.label = label
 
 
-def put(
+def append(
     cls: Any, operands: tuple[Any, ...], write: Callable[[Any, tuple[int, ...]], int]
 ) -> tuple[Any, int]:
     """A tape, and the row that `write` makes of the rows of operands on it; under the lock."""

@@ -1,4 +1,4 @@
-"""A Value's history as a `Graph` and as a picture."""
+"""The operations that a Value was computed by: as a `Graph`, as Graphviz text, as SVG."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd import viz as drawing
+from retrograd import viz
 from retrograd.eager.lazy_tensor import leaf
 from retrograd.errors import TraceError
 from retrograd.graph.graph import Graph
@@ -19,7 +19,7 @@ LARGEST = 2000  # values of a picture
 Place = tuple[Any, int]
 
 
-def history(tape: Any, row: int) -> list[Place]:
+def ancestors(tape: Any, row: int) -> list[Place]:
     """The rows a row was computed from, and itself, operands first."""
     found = {(tape, row)}
     todo = [(tape, row)]
@@ -43,12 +43,12 @@ def operands(tape: Any, row: int) -> Iterator[Place]:
         yield tape.foreign[r] if tape.row(r)[0] == FOREIGN else (tape, r)
 
 
-def as_graph(tape: Any, row: int, described: bool = False) -> Graph:
-    """The history as a graph of scalars, whose inputs are the leaves with the numbers they had.
+def to_graph(tape: Any, row: int, described: bool = False) -> Graph:
+    """The ancestors as a graph of scalars, whose inputs are the leaves with the numbers they had.
     Nodes are named by labels; `described`, also by number and gradient."""
     nodes: dict[Place, Node] = {}
     inputs: dict[tuple[int, float], Node] = {}
-    for place in history(tape, row):
+    for place in ancestors(tape, row):
         p, r = place
         code = p.row(r)[0]
         name = _described(p, r) if described else _label(p, r)
@@ -82,10 +82,10 @@ def _described(tape: Any, row: int) -> str:
     return f"{label + ' ' if label else ''}data {tape.value(row):.4g} grad {grad:.4g}"
 
 
-def as_dot(tape: Any, row: int) -> str:
+def to_dot(tape: Any, row: int) -> str:
     """Graphviz text: a box for each value with label, number and gradient, an ellipse for each
     operation, an arrow for each operand."""
-    places = history(tape, row)
+    places = ancestors(tape, row)
     if len(places) > LARGEST:
         raise TraceError(f"a picture of {len(places)} values shows nothing; draw a part of it")
     number = {place: i for i, place in enumerate(places)}
@@ -112,9 +112,9 @@ def _escaped(text: str) -> str:
     return text.replace("\n", " ")
 
 
-def as_svg(tape: Any, row: int) -> str:
+def to_svg(tape: Any, row: int) -> str:
     """A standalone picture."""
-    return drawing.to_svg(as_graph(tape, row, described=True), LARGEST)
+    return viz.to_svg(to_graph(tape, row, described=True), LARGEST)
 
 
-__all__ = ["as_dot", "as_graph", "as_svg"]
+__all__ = ["to_dot", "to_graph", "to_svg"]

@@ -1,4 +1,4 @@
-"""What `schedule.c` has."""
+"""What `instructions.c` has."""
 
 from typing import Any
 
