@@ -37,6 +37,16 @@ class Tuning:
     argsort_element_ns: float = number(15.0, "time of an element whose position in order is found")
     search_value_ns: float = number(60.0, "time of a value that is looked for in a sorted row")
 
+    # Eager code that does not repeat.
+    unknown_recordings: int = number(3,
+        "recordings in a row that were not all known, after which operations run at once")
+    repeated_runs: int = number(8,
+        "runs in a row like earlier ones, after which they are recorded; each time as many times "
+        "more as before")
+    remembered_runs: int = number(256, "runs of which the hash is remembered")
+    brief_run_calls: int = number(256, "calls that run at once, after which a look ends the run")
+    remembered_calls: int = number(4096, "combinations of a call and of shapes with a program")
+
     # Fusion.
     kernel_nodes: int = number(120, "nodes in one kernel, at most")
     view_readers: int = number(6, "different indices, or kernels, that may read one view")

@@ -11,7 +11,6 @@ import pytest
 
 import retrograd as rg
 from benchmarks.calls import Arrays, calls, compute, differentiate, listed
-from retrograd.eager import trace_cache
 from retrograd.runtime import denormals
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors import op_kernels
@@ -70,7 +69,7 @@ def test_a_shape_never_seen_compiles_nothing(name, compiled):
 @pytest.mark.sample(3)
 def test_a_matrix_of_other_sizes_compiles_nothing(name, dtype, compiled, monkeypatch):
     """But for which of them is the smaller one."""
-    monkeypatch.setattr(trace_cache, "UNKNOWN", 100)  # what runs at once has other programs
+    monkeypatch.setattr(TUNING, "unknown_recordings", 100)  # what runs at once has other programs
     for shapes in (((5, 3), (7, 4), (9, 2)), ((3, 5), (4, 9), (2, 7)), ((4, 4), (6, 6))):
         for shape in shapes:
             compiled.clear()

@@ -103,7 +103,7 @@ class GradFn(NamedTuple):
     """How the value of a leaf was computed: which trace node of a segment it is, or result of a
     call."""
 
-    segment: Any  # TapeSegment | JitCall | OpCall
+    segment: Any  # TapeSegment | JitCall | FunctionCall
     output: Any  # TraceNode | int
 
 

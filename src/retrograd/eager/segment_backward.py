@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from retrograd.autodiff import pullback
 from retrograd.eager.grad_fn import JitCall, TapeSegment, grad_fn_of
-from retrograd.eager.immediate.op_call import Call
+from retrograd.eager.immediate.function_call import Call
 from retrograd.eager.immediate.slicing import SlicedGradients
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf_handle

@@ -107,6 +107,8 @@ def split_buffers(buffers: Iterable[TraceBuffer], operands: Sequence[LazyTensor]
     with others that a gradient may go through: segments follow one another."""
     distinct = dict.fromkeys(buffers)
     histories = [x for ref in CURRENT.histories if (x := ref()) is not None]
+    if not distinct.keys() <= set(histories):  # another thread may be recording there
+        return False
     times = [t for x in histories for t in _times(x)]
     for buffer in distinct:
         own = _times(buffer)

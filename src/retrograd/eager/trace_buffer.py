@@ -28,8 +28,8 @@ from retrograd.ir import Node
 from retrograd.ir.source import user_place
 from retrograd.runtime.backend import Array
 from retrograd.shared import at_fork, contained, free
+from retrograd.tuning import TUNING
 
-BRIEF = 256  # calls that run at once, after which a look ends the run
 FULL = 512  # handles in a buffer after which it is looked whether to cut the recording
 
 
@@ -252,7 +252,7 @@ def end_run() -> None:
 def looked() -> None:
     """Somebody looks, which ends a recording, and a run unless it has just begun: where somebody
     looks again and again there is nothing to record."""
-    if CURRENT.calls >= BRIEF:
+    if CURRENT.calls >= TUNING.brief_run_calls:
         end_run()
 
 

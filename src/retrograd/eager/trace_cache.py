@@ -23,6 +23,7 @@ from retrograd.eager.fast_path import TraceNodeBase
 from retrograd.ir import Node, Provenance, TensorType, Trait, full, made_by
 from retrograd.ops.identity import StopGradient
 from retrograd.ops.leaf import Leaf
+from retrograd.tuning import TUNING
 
 
 class Slot(Leaf):
@@ -188,12 +189,12 @@ class TraceSite:
         self.learning = False  # whether the latest one was not
         self.runs: set[int] = set()  # what was run here at once, by hash
         self.repeats = 0  # how many runs in a row were among these
-        self.patience = REPEATS  # how many have to be until they are recorded
+        self.patience = TUNING.repeated_runs  # how many have to be until they are recorded
 
     def opens(self) -> bool:
         """A recording starts here; whether it is to be run at once instead, since it would not
         return."""
-        if self.unknown >= UNKNOWN:
+        if self.unknown >= TUNING.unknown_recordings:
             return True
         if not self.learning:
             self.unknown = 0
@@ -210,14 +211,14 @@ class TraceSite:
         """What was run at once has come to its end. If it returns often, it is recorded."""
         if what not in self.runs:
             self.repeats = 0
-            if len(self.runs) >= RUNS:
+            if len(self.runs) >= TUNING.remembered_runs:
                 self.runs.clear()
             self.runs.add(what)
             return
         self.repeats += 1
         if self.repeats >= self.patience:
             self.repeats = self.unknown = 0
-            self.patience *= REPEATS  # what is not known then costs more than it saves
+            self.patience *= TUNING.repeated_runs  # what is not known then costs more than it saves
 
     def leaf(self, slot: int, node: Node, freed: bool) -> TraceNode:
         """The trace node of the array in a slot."""
@@ -243,9 +244,6 @@ SITES: dict[Any, TraceSite] = {}
 CAPACITY = 256  # sites that are remembered; beyond, all are forgotten, and learned again
 TRACE_NODES = 50_000  # the same of trace nodes at one site, and all of twice as many, roughly
 PLANS = 256  # programs of one site
-UNKNOWN = 3  # recordings in a row that were not all known, after which operations run at once
-REPEATS = 8  # runs in a row that are like earlier ones, after which they are recorded
-RUNS = 256  # of which the hash is remembered
 
 
 def site_of(code: CodeType | None, lasti: int) -> TraceSite:

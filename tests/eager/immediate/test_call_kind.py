@@ -6,7 +6,7 @@ import pytest
 import retrograd as rg
 from retrograd.eager.immediate.call_kind import (
     Arguments,
-    Operand,
+    OperandIndex,
     SizePattern,
     filled,
     frozen,
@@ -34,11 +34,13 @@ def test_neither_0_nor_1_stands_for_a_name(n):
 
 
 def test_arguments_are_filled_in():
-    a = Arguments(lambda x, y, k: (x, y, k), [Operand(1), [Operand(0), 5]], {"k": Operand(2)})
+    a = Arguments(
+        lambda x, y, k: (x, y, k), [OperandIndex(1), [OperandIndex(0), 5]], {"k": OperandIndex(2)}
+    )
     assert a.call(["x", "y", 3]) == ("y", ["x", 5], 3)
     a.which = (0, 0)
     assert a.call(["x", 3])[0] == "x"
-    assert filled((1, Operand(0)), ["z"]) == (1, "z")
+    assert filled((1, OperandIndex(0)), ["z"]) == (1, "z")
 
 
 def test_keys_tell_equal_values_of_other_types_apart():
@@ -50,7 +52,7 @@ def kind(shapes):
     def f(x):
         return rg.sum(x, axis=0)
 
-    made = lambda: Arguments(f, [Operand(0)], {})
+    made = lambda: Arguments(f, [OperandIndex(0)], {})
     return lambda shape: kind_of((f,), (np.dtype("f4"),), (shape,), made)
 
 
@@ -73,7 +75,9 @@ def test_a_function_that_needs_a_size_has_a_kind_for_each():
         return rg.max(x)
 
     def of(shape):
-        return kind_of((f,), (np.dtype("f4"),), (shape,), lambda: Arguments(f, [Operand(0)], {}))
+        return kind_of(
+            (f,), (np.dtype("f4"),), (shape,), lambda: Arguments(f, [OperandIndex(0)], {})
+        )
 
     kinds = [of((n,)) for n in (3, 9, 4)]
     assert len(set(map(id, kinds))) == 3

@@ -9,13 +9,14 @@ import retrograd as rg
 from retrograd.eager import trace_buffer, trace_cache
 from retrograd.eager.program_cache import PROGRAMS
 from retrograd.eager.trace_cache import SITES
+from retrograd.tuning import TUNING
 from tests.eager import test_bits
 
 
 @pytest.fixture
 def at_once(monkeypatch):
     """Operations run at once from the first one on."""
-    monkeypatch.setattr(trace_cache, "UNKNOWN", 0)
+    monkeypatch.setattr(TUNING, "unknown_recordings", 0)
 
 
 def fresh():
@@ -29,7 +30,7 @@ def fresh():
 def test_bits_are_those_of_a_recording(seed, monkeypatch):
     steps = test_bits.steps_of(seed)
     expected = test_bits.computed(steps)
-    monkeypatch.setattr(trace_cache, "UNKNOWN", 0)
+    monkeypatch.setattr(TUNING, "unknown_recordings", 0)
     fresh()
     assert test_bits.computed(steps) == expected
     fresh()
@@ -81,7 +82,7 @@ def test_sizes_that_change_make_no_programs():
 def test_gradients_of_sizes_that_change_are_those_of_a_recording(monkeypatch):
     params, data = parameters(), np.random.default_rng(1).normal(size=(64, 5))
     found = [mlp_step(n, params, data) for n in (9, 2, 1, 17, 5, 33, 1, 2)]
-    monkeypatch.setattr(trace_cache, "UNKNOWN", 10**6)
+    monkeypatch.setattr(TUNING, "unknown_recordings", 10**6)
     fresh()
     for n, (loss, got) in zip((9, 2, 1, 17, 5, 33, 1, 2), found, strict=True):
         expected, gradients = mlp_step(n, params, data)
@@ -137,12 +138,12 @@ def test_what_returns_is_recorded_again():
     x = rg.tensor([1.0, 2.0], requires_grad=True)
     loop(x, 1)
     site = next(iter(SITES.values()))
-    site.unknown = trace_cache.UNKNOWN  # as if nothing had returned
-    loop(x, trace_cache.REPEATS)
+    site.unknown = TUNING.unknown_recordings  # as if nothing had returned
+    loop(x, TUNING.repeated_runs)
     assert site.unknown
     loop(x, 1)  # the first run was not like an earlier one
     assert not site.unknown
-    assert site.patience == trace_cache.REPEATS**2
+    assert site.patience == TUNING.repeated_runs**2
 
 
 @pytest.mark.usefixtures("at_once")

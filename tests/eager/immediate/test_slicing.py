@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.eager import trace_buffer, trace_cache
+from retrograd.eager import trace_buffer
+from retrograd.tuning import TUNING
 
 KEYS = [
     ((0,), (1,), (2,)),
@@ -28,13 +29,13 @@ def gradient(keys, factors):
 @pytest.mark.parametrize("keys", KEYS)
 def test_gradients_have_the_bits_of_a_recording(keys, factors, monkeypatch):
     expected = gradient(keys, factors)
-    monkeypatch.setattr(trace_cache, "UNKNOWN", 0)
+    monkeypatch.setattr(TUNING, "unknown_recordings", 0)
     trace_buffer.end_run()
     assert gradient(keys, factors).tobytes() == expected.tobytes()
 
 
 def test_a_slice_is_a_copy(monkeypatch):
-    monkeypatch.setattr(trace_cache, "UNKNOWN", 0)
+    monkeypatch.setattr(TUNING, "unknown_recordings", 0)
     data = np.arange(4.0)
     x = rg.asarray(data)
     y = x[1:3]

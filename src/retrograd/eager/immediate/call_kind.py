@@ -37,10 +37,9 @@ from retrograd.ir import (
 from retrograd.ops.assume import Assume
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array, bind
+from retrograd.tuning import TUNING
 
 Shapes = tuple[tuple[int, ...], ...]
-KINDS = 4096  # combinations of a call and shapes that are remembered; beyond, all are forgotten
-NAMED_FROM = 2  # sizes below are never given a name: axes of size 1 are broadcast, and none has 0
 
 
 class Unfit(Exception):
@@ -66,7 +65,7 @@ def frozen(a: Any) -> Any:
     raise Unfit
 
 
-class Operand:
+class OperandIndex:
     """In place of a tensor among the arguments of a call: its number."""
 
     __slots__ = ("k",)
@@ -78,7 +77,7 @@ class Operand:
 def filled(a: Any, values: Sequence[Any]) -> Any:
     """An argument with values in the places of operands."""
     kind = a.__class__
-    if kind is Operand:
+    if kind is OperandIndex:
         return values[a.k]
     if kind is list or kind is tuple:
         return kind([filled(x, values) for x in a])
@@ -109,7 +108,7 @@ class Arguments:
 
 class SizePattern:
     """Shapes of operands, with a number in place of each size that changes: equal sizes have the
-    same one, in the order of their first use."""
+    same one, in the order of their first use. 0 and 1 have none: axes of size 1 are broadcast."""
 
     __slots__ = ("entries", "names")
 
@@ -118,7 +117,7 @@ class SizePattern:
         self.entries: list[list[int]] = []  # a size, or -1 - the number of a name
         for shape, changes in zip(shapes, vary, strict=True):
             self.entries.append([
-                -1 - ids.setdefault(n, len(ids)) if yes and n >= NAMED_FROM else n
+                -1 - ids.setdefault(n, len(ids)) if yes and n > 1 else n
                 for n, yes in zip(shape, changes, strict=True)
             ])  # fmt: skip
         self.names = len(ids)
@@ -132,7 +131,7 @@ class SizePattern:
                     if n != e:
                         return False
                 elif sizes[-1 - e] == 0:
-                    if n < NAMED_FROM:
+                    if n < 2:
                         return False
                     sizes[-1 - e] = n
                 elif sizes[-1 - e] != n:
@@ -317,9 +316,9 @@ def kind_of(
         return found  # type: ignore[return-value]
     with LOCK:
         found = _generalized(call, dtypes, shapes, arguments)
-        if len(_BY_SHAPES) >= KINDS:
+        if len(_BY_SHAPES) >= TUNING.remembered_calls:
             _BY_SHAPES.clear()
-            if len(_BY_CALL) >= KINDS:
+            if len(_BY_CALL) >= TUNING.remembered_calls:
                 _BY_CALL.clear()
                 _SEEN.clear()
         _BY_SHAPES[call, dtypes, shapes] = found

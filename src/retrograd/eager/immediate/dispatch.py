@@ -11,15 +11,14 @@ from retrograd.eager.conversion import as_array, returned
 from retrograd.eager.fast_path import MISSED, Operation, number_key
 from retrograd.eager.grad_fn import GradFn, grad_fn_of
 from retrograd.eager.immediate.call_kind import (
-    NAMED_FROM,
     Arguments,
     CallKind,
-    Operand,
+    OperandIndex,
     Unfit,
     frozen,
     kind_of,
 )
-from retrograd.eager.immediate.op_call import Call, OpCall, SliceCall
+from retrograd.eager.immediate.function_call import Call, FunctionCall, SliceCall
 from retrograd.eager.immediate.slicing import is_basic, sliced
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import ConcreteLeaf, leaf
@@ -178,7 +177,7 @@ def _run(
         return _held(kind.result, dict(zip(kind.outputs, results, strict=False)), handles)
     call = None
     if tracked:
-        call = OpCall(kind, leaves, given + results, ints, numbers, freed)
+        call = FunctionCall(kind, leaves, given + results, ints, numbers, freed)
     nodes: dict[TraceNode, Any] = {}
     for k, (y, array) in enumerate(zip(kind.outputs, results, strict=False)):
         prim = ConcreteLeaf(array, None, freed and y.floating)
@@ -216,7 +215,7 @@ def _settled(h: LazyTensor) -> bool:
 # -- calls as they come ---------------------------------------------------------------------------
 def run_single(op: Operation, x: LazyTensor) -> Any:
     """An operation on one tensor."""
-    return run_call(op, (x,), lambda: Arguments(op.function, (Operand(0),), {}))
+    return run_call(op, (x,), lambda: Arguments(op.function, (OperandIndex(0),), {}))
 
 
 def run_pair(op: Operation, x: LazyTensor, other: Any) -> Any:
@@ -225,13 +224,15 @@ def run_pair(op: Operation, x: LazyTensor, other: Any) -> Any:
     args: tuple[Any, Any]
     if isinstance(other, LazyTensor):
         handles = (other, x) if op.swapped else (x, other)
-        return run_call(op, handles, lambda: Arguments(f, (Operand(0), Operand(1)), {}))
+        return run_call(op, handles, lambda: Arguments(f, (OperandIndex(0), OperandIndex(1)), {}))
     if other.__class__ is not float and other.__class__ is not int:
         return MISSED
     if op.numbers and x.dtype.dtype.kind == "f" and is_free(other):
-        args = (Operand(1), Operand(0)) if op.swapped else (Operand(0), Operand(1))
+        args = (
+            (OperandIndex(1), OperandIndex(0)) if op.swapped else (OperandIndex(0), OperandIndex(1))
+        )
         return run_call((op, None), (x,), lambda: Arguments(f, args, {}, True), (), other)
-    args = (other, Operand(0)) if op.swapped else (Operand(0), other)
+    args = (other, OperandIndex(0)) if op.swapped else (OperandIndex(0), other)
     return run_call((op, number_key(other)), (x,), lambda: Arguments(f, args, {}))
 
 
@@ -336,15 +337,15 @@ class _Flat:
                 raise Unfit
             a = LazyTensor.handle_class(leaf(np.array(as_array(a))))
         if isinstance(a, LazyTensor):
-            self.parts.append(Operand)
+            self.parts.append(OperandIndex)
             self.handles.append(a)
-            return Operand(len(self.handles) - 1)
+            return OperandIndex(len(self.handles) - 1)
         if kind is list or kind is tuple:
             self.parts += (kind, len(a))
             return kind([self.enter(x, array) for x in a])
-        if kind is int and a >= NAMED_FROM and not array:
+        if kind is int and a > 1 and not array:
             self.parts.append(int)
             self.ints.append(a)
-            return Operand(self.tensors + len(self.ints) - 1)
+            return OperandIndex(self.tensors + len(self.ints) - 1)
         self.parts.append(frozen(a))
         return a

@@ -73,7 +73,7 @@ class Call:
         return Provenance(self.scope, self.source, None)
 
 
-class OpCall(Call):
+class FunctionCall(Call):
     """A call of a library function."""
 
     __slots__ = ("_nodes", "given", "ints", "kind", "numbers")

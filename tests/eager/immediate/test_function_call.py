@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.eager import trace_buffer, trace_cache
+from retrograd.eager import trace_buffer
+from retrograd.tuning import TUNING
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(trace_cache, "UNKNOWN", 0)
+    monkeypatch.setattr(TUNING, "unknown_recordings", 0)
     trace_buffer.end_run()
 
 
@@ -21,7 +22,7 @@ def test_the_nodes_of_a_history_are_those_of_the_calls():
         ops.append(node.op)
         todo += node.inputs
     assert {"exp", "mul", "reduce_sum"} <= set(ops)
-    assert "test_op_call" in str(y.node.source)
+    assert "test_function_call" in str(y.node.source)
 
 
 def test_gradients_of_composites_through_nodes():
@@ -53,7 +54,7 @@ def test_a_history_is_gone_after_the_first_backward():
     y.backward()
     with pytest.raises(rg.GradientError, match="second time"):
         y.backward()
-    with pytest.raises(rg.GradientError, match=r"second time.*test_op_call"):
+    with pytest.raises(rg.GradientError, match=r"second time.*test_function_call"):
         (rg.exp(y) + (x * 2.5).sum()).backward()
 
 
