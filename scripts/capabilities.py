@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from retrograd.codegen.emit.elementwise import ELEMENTWISE as EMITTED
 from retrograd.errors import RetrogradError
 from retrograd.ir import DTYPES, Graph, Node, Op, Trait, TupleType, graphs_of
-from retrograd.onnx.writer import RULES as WRITTEN
+from retrograd.onnx import RULES as WRITTEN
 from retrograd.ops.control.custom import Custom
 from retrograd.ops.control.draw import Draw
 from retrograd.ops.elementwise import Elementwise

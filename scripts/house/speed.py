@@ -48,7 +48,12 @@ class Revision:
         path = os.pathsep.join(map(str, (self.source, self.root, self.root / "benchmarks")))
         return subprocess.Popen(
             [sys.executable, "-P", str(WORKER), str(self.root), *arguments],
-            env={**os.environ, "PYTHONPATH": path, "RETROGRAD_CACHE_DIR": cache},
+            env={
+                **os.environ,
+                "PYTHONPATH": path,
+                "PYTHONDONTWRITEBYTECODE": "",  # as of a user
+                "RETROGRAD_CACHE_DIR": cache,
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -139,6 +144,8 @@ def prompt(run: Alternating, functions: list[str]) -> None:
 
 
 def importing(run: Alternating) -> None:
+    for revision in run.revisions:
+        revision.ask("import")  # which leaves the bytecode of every module
     for revision in run.turns():
         began = time.perf_counter()
         reply = revision.ask("import")

@@ -1,11 +1,8 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-import importlib as _importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from retrograd import pytree as tree
-from retrograd.api.debug import debug
-from retrograd.api.profile import profile
 from retrograd.eager.lazy_tensor import cache_stats
 from retrograd.eager.modes import backend, flush_subnormals, no_grad, num_threads
 from retrograd.errors import (
@@ -266,29 +263,31 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
+from retrograd.lazy_import import attach as _attach
 from retrograd.runtime.backends import available as backends
 from retrograd.scalar import Value
 from retrograd.scalar import jit as _scalar_jit  # noqa: F401 - `jit` traces Values, too
-from retrograd.shared import IMPORTING as _IMPORTING
-from retrograd.tape import Tape
-from retrograd.transforms.checkpoint import checkpoint
 from retrograd.transforms.control_flow import cond, fori_loop, scan, while_loop
-from retrograd.transforms.custom_rules import custom_jvp, custom_vjp
 from retrograd.transforms.grad import grad, value_and_grad, vjp
 from retrograd.transforms.jacobian import hvp, jacfwd, jacrev
 from retrograd.transforms.jit.jit import jit
 from retrograd.transforms.jvp import jvp, linearize
-from retrograd.transforms.sparse import hessian, jacobian
 from retrograd.transforms.vmap import vmap
 
 if TYPE_CHECKING:
     from retrograd import data, gnn, io, micrograd, nn, optim, solvers, testing
     from retrograd.api.dashboard import dashboard
+    from retrograd.api.debug import debug
     from retrograd.api.info import info
+    from retrograd.api.profile import profile
     from retrograd.functions import fft, special
     from retrograd.solvers import fixed_point, odeint, root
     from retrograd.solvers.minimizers import minimize
+    from retrograd.tape import Tape
     from retrograd.testing import gradcheck, numerical_gradient
+    from retrograd.transforms.checkpoint import checkpoint
+    from retrograd.transforms.custom_rules import custom_jvp, custom_vjp
+    from retrograd.transforms.sparse import hessian, jacobian
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -313,26 +312,26 @@ LATER = {
     "testing": "retrograd.testing",
 }
 LATER_NAMES = {
+    "Tape": "retrograd.tape",
+    "checkpoint": "retrograd.transforms.checkpoint",
+    "custom_jvp": "retrograd.transforms.custom_rules",
+    "custom_vjp": "retrograd.transforms.custom_rules",
     "dashboard": "retrograd.api.dashboard",
+    "debug": "retrograd.api.debug",
     "fixed_point": "retrograd.solvers",
     "gradcheck": "retrograd.testing",
+    "hessian": "retrograd.transforms.sparse",
     "info": "retrograd.api.info",
+    "jacobian": "retrograd.transforms.sparse",
     "minimize": "retrograd.solvers",
     "numerical_gradient": "retrograd.testing",
     "odeint": "retrograd.solvers",
+    "profile": "retrograd.api.profile",
     "root": "retrograd.solvers",
 }
 
 if not TYPE_CHECKING:  # a type checker knows all names there are
-
-    def __getattr__(name: str) -> Any:
-        """What is imported later; see PEP 562."""
-        with _IMPORTING:
-            if name in LATER:
-                return _importlib.import_module(LATER[name])
-            if name in LATER_NAMES:
-                return getattr(_importlib.import_module(LATER_NAMES[name]), name)
-        raise AttributeError(f"module 'retrograd' has no attribute {name!r}")
+    __getattr__ = _attach(__name__, LATER, LATER_NAMES)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

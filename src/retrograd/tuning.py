@@ -1,8 +1,8 @@
 """The numbers that decide: sizes of tiles, thresholds of time and memory, what caches hold.
 
 They change how fast a program runs and what it needs, never its bits. All are fields of one record,
-with their unit in the name, so that they can be looked over (`print(TUNING)`), compared and set
-together. Guesses of time with them are made by `schedule/cost_model.py`.
+with their unit in the name, so that they can be looked over (`print(TUNING)`) and set together.
+Guesses of time with them are made by `schedule/cost_model.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def number(value: float, meaning: str) -> Any:
     return field(default=value, metadata={"meaning": meaning})
 
 
-@dataclass(slots=True)
+@dataclass(init=False, repr=False, eq=False)  # what would be made of a hundred fields takes 5 ms
 class Tuning:
     """The numbers, each with its meaning; `_ns` and `_s` are times, `_bytes` sizes in memory."""
 

@@ -386,6 +386,27 @@ def test_symbolic_sizes(folder, work):
         programs[1]([np.zeros(3, np.float32)])
 
 
+def test_the_first_named_sizes_of_a_process_are_not_planned_again(folder, work):
+    """Each program stands for a process: it knows nothing of the one before."""
+    x = input_node(spec((Dim("N"), Dim("M"))), "x")
+    graph = Graph([x], [ReduceSum((1,))(exp(x)), exp(ReduceSum((0,))(x))])
+
+    def run(*shapes):
+        before, program = work.count("KernelPlan"), Executable(graph)
+        results = [[y.tobytes() for y in program(arrays(shape))] for shape in shapes]
+        return work.count("KernelPlan") - before, results, program.predicted_peak
+
+    first = run((3, 4))
+    assert first[0] == 1
+    assert run((3, 4)) == (0, *first[1:])
+    other = run((3, 5))
+    assert other[0] == 1
+    assert run((3, 5)) == (0, *other[1:])
+    entries = len(list(folder.iterdir()))
+    assert run((3, 4), (3, 5), (3, 6), (3, 7))[0] == 1, "of those that follow, what is new"
+    assert len(list(folder.iterdir())) == entries + 1, "which is planned from then on"
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int8", "bool", "uint64"])
 def test_constants(folder, work, dtype):
     values = np.array([[0, 1, 1], [0, 1, 1]]).astype(as_dtype(dtype).dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from retrograd.errors import NonFiniteError, OptionError
 from retrograd.graph.display import show_page
 from retrograd.graph.explorer import Backward, explorer_document
 from retrograd.ir import Graph, Trait, reachable
-from retrograd.viz import Document
+
+if TYPE_CHECKING:
+    from retrograd.viz import Document
 
 
 def failure_document(error: NonFiniteError) -> Document:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retrograd import viz
 from retrograd.files import write_atomically
 from retrograd.gc_paused import gc_paused
-from retrograd.viz import Document
+
+if TYPE_CHECKING:
+    from retrograd.viz import Document
 
 
 def show_page(doc: Document, path: str | os.PathLike[str] | None, open_it: bool) -> Path:

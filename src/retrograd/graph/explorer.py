@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.runtime.paired_program import real_arrays
 from retrograd.schedule.planning.kernel_report import arena_report, kernel_reports
 from retrograd.schedule.planning.plan import KernelPlan
-from retrograd.viz import Document
+
+if TYPE_CHECKING:
+    from retrograd.viz import Document
 
 
 @dataclass

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from retrograd import autodiff, ir, pytree, viz
+from retrograd import autodiff, ir, onnx, pytree, viz
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, evaluate, leaf
 from retrograd.eager.leaf import LEAKED
@@ -25,7 +25,6 @@ from retrograd.graph.compile_stages import check_stage, stage_text
 from retrograd.graph.display import show_page
 from retrograd.graph.explorer import Backward, again, explorer_document, with_backward
 from retrograd.ir import Node, TensorType, as_dtype, substitute
-from retrograd.onnx import offered, to_bytes
 from retrograd.ops.assume import Assume, ShapeGuards
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
@@ -337,7 +336,7 @@ class Graph(ir.Graph):
         """
         for why in dict.fromkeys(n.attrs["why"] for n in self.nodes if isinstance(n.prim, Assume)):
             warnings.warn(f"an ONNX model cannot check that {why}", UserWarning, stacklevel=2)
-        write_atomically(path, to_bytes(written(settled(self)), self._weights()), "ONNX model")
+        write_atomically(path, onnx.to_bytes(written(settled(self)), self._weights()), "ONNX model")
 
     def _page(
         self, inputs: Any, gradient: bool, profile: bool, compare: ir.Graph | None
@@ -345,7 +344,7 @@ class Graph(ir.Graph):
         """The document of a page, with the model that can be taken away from it."""
         what = self._shown(gradient, compare)
         doc = self._explored(inputs, what, profile, compare)
-        return {**doc, "onnx": offered(written(settled(what.graph)), self._weights())}
+        return {**doc, "onnx": onnx.offered(written(settled(what.graph)), self._weights())}
 
     def _weights(self) -> dict[Node, Array]:
         """The inputs that have a value of their own."""

@@ -5,11 +5,17 @@ of its inputs to the name of its result. What ONNX has no operator for is a `Bac
 names the op and the line.
 """
 
-from retrograd.onnx import control, elementwise, index, reduce, shape
-from retrograd.onnx.write import offered, to_bytes
-from retrograd.onnx.writer import OPSET, RULES
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "OPSET", "RULES", "control", "elementwise", "index", "offered", "reduce", "shape",
-    "to_bytes",
-]  # fmt: skip
+from retrograd.lazy_import import attach
+
+if TYPE_CHECKING:
+    from retrograd.onnx.write import offered, to_bytes
+    from retrograd.onnx.writer import OPSET, RULES
+
+# Every graph can be written, and few programs do. `write` brings in all rules.
+LATER_NAMES = dict.fromkeys(("OPSET", "RULES", "offered", "to_bytes"), "retrograd.onnx.write")
+if not TYPE_CHECKING:
+    __getattr__ = attach(__name__, {}, LATER_NAMES)
+
+__all__ = ["OPSET", "RULES", "offered", "to_bytes"]

@@ -10,8 +10,7 @@ import numpy as np
 from retrograd.ir import Dim, DType, Node, TensorType, bool_, float32, int64
 from retrograd.onnx.elementwise import FORMULAS, OnnxNumbers, nan
 from retrograd.onnx.shape import LAST
-from retrograd.onnx.write import values_of
-from retrograd.onnx.writer import OnnxWriter, rule
+from retrograd.onnx.writer import OnnxWriter, rule, values_of
 from retrograd.ops.control.cond import Cond
 from retrograd.ops.control.dynamic_size import Sized
 from retrograd.ops.control.scan import Scan

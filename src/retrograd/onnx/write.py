@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from retrograd.errors import BackendError, RetrogradError
 from retrograd.ir import Dim, Graph, Node
-from retrograd.onnx.writer import IR_VERSION, OPSET, RULES, OnnxWriter, Shared
+from retrograd.onnx import control, elementwise, index, reduce, shape  # noqa: F401 - the rules
+from retrograd.onnx.writer import IR_VERSION, OPSET, RULES, OnnxWriter, Shared, values_of
+
+__all__ = ["OPSET", "RULES", "offered", "to_bytes"]  # of the package
 
 EMBEDDED = 3_000  # nodes of a graph whose model a page carries
 
@@ -35,20 +38,6 @@ def _named(shared: Shared, x: Node, other: str) -> str:
         return shared.name(name)
     shared.taken.add(name)
     return name
-
-
-def values_of(w: OnnxWriter, graph: Graph, inputs: Sequence[str]) -> list[str]:
-    """Write the nodes of a graph; the names of its outputs."""
-    w.values.update(zip(graph.inputs, inputs, strict=True))
-    where = w.where
-    for node in graph.body:
-        w.where = node
-        if node.op not in RULES:
-            raise w.refused(f"the op {node.op}")
-        names = [w.values[x] for x in node.inputs]
-        w.values[node] = RULES[node.op](w, node, names)  # type: ignore[arg-type]
-    w.where = where
-    return [w.values[y] for y in graph.outputs]  # type: ignore[misc]
 
 
 def to_bytes(graph: Graph, weights: Mapping[Node, Any]) -> bytes:

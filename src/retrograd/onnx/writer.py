@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import BackendError
-from retrograd.ir import Dim, DType, Node, Shape, entering, float32
+from retrograd.ir import Dim, DType, Graph, Node, Shape, entering, float32
 
 OPSET = 20  # of the default domain: the first with a Gelu, IsNaN and ReduceMax of all dtypes
 IR_VERSION = 10
@@ -173,6 +173,20 @@ class OnnxWriter:
         if not dtype.is_half:
             return f(*inputs)
         return self.cast(f(*[self.cast(x, dtype, float32) for x in inputs]), float32, dtype)
+
+
+def values_of(w: OnnxWriter, graph: Graph, inputs: Sequence[str]) -> list[str]:
+    """Write the nodes of a graph; the names of its outputs."""
+    w.values.update(zip(graph.inputs, inputs, strict=True))
+    where = w.where
+    for node in graph.body:
+        w.where = node
+        if node.op not in RULES:
+            raise w.refused(f"the op {node.op}")
+        names = [w.values[x] for x in node.inputs]
+        w.values[node] = RULES[node.op](w, node, names)  # type: ignore[arg-type]
+    w.where = where
+    return [w.values[y] for y in graph.outputs]  # type: ignore[misc]
 
 
 def _origin(node: Node) -> str:

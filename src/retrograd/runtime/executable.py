@@ -22,7 +22,7 @@ from retrograd.passes import prepared
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.call_frame import CallFrame
 from retrograd.runtime.denormals import exactly
-from retrograd.runtime.disk_cache import current_store
+from retrograd.runtime.disk_cache import current_store, key_of
 from retrograd.runtime.errors import answer, failure_of, what_to_ask
 from retrograd.runtime.executable_format import ExecutableRecord, Placement, place, recipe_of
 from retrograd.runtime.fast_call import entry_of, is_unshared, specs_of
@@ -58,7 +58,7 @@ class SpecializedExecutable:
     def __init__(self, program: Executable, sizes: Mapping[str, int]) -> None:
         recipe = program.recipe
         self.program = program
-        self.placement = recipe.placement or place(program.plan, sizes)
+        self.placement = recipe.placement or program.place(sizes)
         check_memory(self.peak, lambda: program.plan.arrays(sizes), sizes)
         time = self.placement.nanoseconds
         self.shared = program.shares(self.placement)
@@ -234,6 +234,7 @@ class Executable:
         self._light = light
         self._narrow = narrow
         self._plan: KernelPlan | None = None
+        self._key: str | None = None  # in the store
         compiler = start_compiler()
         with exactly():
             self.recipe, self._code = self._prepare(compiler, timed)
@@ -254,20 +255,20 @@ class Executable:
 
     def _prepare(self, compiler: Compiler, timed: bool) -> tuple[ExecutableRecord, LoadedCode]:
         """Recipe and code: from the store if it has both, otherwise made, and stored."""
-        store, key, found = current_store(), None, None
+        store, found = current_store(), None
         if store is not None:
             options = timed, self._donate, self._simplify, self._light, self._narrow
-            key = program_key(self.graph, compiler.identity, compiler.machine, *options)
-        if store is not None and key is not None:
-            found = store.load(key)
+            self._key = program_key(self.graph, compiler.identity, compiler.machine, *options)
+        if store is not None and self._key is not None:
+            found = store.load(self._key)
         if found is not None:
             recipe = ExecutableRecord.from_bytes(found)
             code = compiler.recall(recipe.facts.object, recipe.facts.symbols)
             if code is not None:
                 return recipe, code
         recipe, code = self._make(compiler, timed)
-        if store is not None and key is not None:
-            store.save(key, recipe.to_bytes())
+        if store is not None and self._key is not None:
+            store.save(self._key, recipe.to_bytes())
         return recipe, code
 
     def _make(self, compiler: Compiler, timed: bool) -> tuple[ExecutableRecord, LoadedCode]:
@@ -288,6 +289,20 @@ class Executable:
         if self._plan is None:
             self._plan = KernelPlan(prepared(self.graph, self._simplify), self._donate, self._light)
         return self._plan
+
+    def place(self, sizes: Mapping[str, int]) -> Placement:
+        """Where the memory of a call at these sizes lies. For the first sizes the store is asked: a
+        plan takes longer to make than the code to load."""
+        store = current_store()
+        if store is None or self._key is None or (self._plan is not None and self._shaped):
+            return place(self.plan, sizes)
+        key = key_of(["placement", self._key, str([*sizes.items()])])
+        found = store.load(key)
+        if found is not None:
+            return Placement.from_bytes(found)
+        placement = place(self.plan, sizes)
+        store.save(key, placement.to_bytes())
+        return placement
 
     @property
     def functions(self) -> int:

@@ -1,7 +1,8 @@
 """Serialized metadata of a compiled program: what it takes to run it, kept in the disk cache.
 
 A process that finds the `ExecutableRecord` of a graph, and the object code it names, neither
-optimises nor plans nor compiles.
+optimises nor plans nor compiles. Where sizes have names it also takes the `Placement` of those that
+come first.
 """
 
 from __future__ import annotations
@@ -33,6 +34,13 @@ class Placement:
     peak: int  # bytes that a call allocates
     nanoseconds: float  # that it takes on one thread, at a guess
     shared: float  # nanoseconds of that which threads may share
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @staticmethod
+    def from_bytes(content: bytes) -> Placement:
+        return Placement(**json.loads(content))
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,9 +107,10 @@ class LoopNest:
         return self.op in SUMS
 
 
-@dataclass(slots=True, eq=False)
 class MapNest(LoopNest):
     """The stores, at each point of a domain."""
+
+    __slots__ = ()
 
     kind = "map"
 
@@ -121,23 +122,26 @@ class ReductionNest(LoopNest):
     count: SSAValue
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
 class RowReduction(ReductionNest):
     """The reduced loops end with `vec`."""
+
+    __slots__ = ()
 
     kind = "row"
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
 class ColumnReduction(ReductionNest):
     """`vec` is the last kept loop."""
+
+    __slots__ = ()
 
     kind = "column"
 
 
-@dataclass(slots=True, eq=False)
 class ArgReduction(LoopNest):
     """Kept and reduced loops; `stores[0]` takes the position of the extremum."""
+
+    __slots__ = ()
 
     kind = "arg"
 
@@ -154,9 +158,10 @@ class ScanNest(LoopNest):
     position: SSAValue | None = None
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
 class RowScan(ScanNest):
     """The same along a row, in vectors."""
+
+    __slots__ = ()
 
     kind = "along"
 
