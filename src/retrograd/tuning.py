@@ -168,6 +168,13 @@ class Tuning:
     gil_held_ns: int = number(30_000, "for so long a call may keep other threads of Python waiting")
     kept_frames: int = number(256,
         "combinations of named sizes whose memory layout is kept at hand")
+    named_programs: int = number(64,
+        "programs of a jit function for sizes that have got names, of one kind of arguments")
+    named_variants: int = number(4, "those of them that differ in what they assume of sizes alone")
+    graph_families: int = number(256,
+        "kinds of recorded graphs, which differ in sizes alone, of which programs are known")
+    naming_attempts: int = number(16,
+        "traces with names for sizes that may fail; then no more sizes get names")
 
     # Which executor runs a graph, and when it is compiled.
     background_idle_s: float = number(0.05,

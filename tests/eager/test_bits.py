@@ -19,6 +19,7 @@ from retrograd.eager import segments, trace_buffer
 from retrograd.eager.program_cache import PROGRAMS
 from retrograd.eager.trace_cache import SITES
 from retrograd.runtime.executors import tiered
+from retrograd.runtime.executors.graph_family import FAMILIES
 from tests.sampling import sampled
 
 ROOT = Path(__file__).parents[2]
@@ -116,16 +117,18 @@ def fresh(cost: int | None = None, full: int = 0) -> Iterator[None]:
     once, or never; recordings cut after so many operations."""
     with pytest.MonkeyPatch.context() as patch:
         if cost is not None:
-            patch.setattr(tiered, "_cost", lambda node: cost)
+            patch.setattr(tiered, "_cost", lambda node, sizes: cost)
         if full:
             patch.setattr(trace_buffer, "FULL", full)
             patch.setattr(segments, "LONGEST", full)
         SITES.clear()
         PROGRAMS.clear()
+        FAMILIES.clear()
         trace_buffer.CURRENT.buffer.close()
         yield
     SITES.clear()
     PROGRAMS.clear()
+    FAMILIES.clear()
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -41,7 +41,7 @@ AT_MOST = {
     "architecture_words": 1000,  # 1000
     "folders_without_readme": 0,  # 0
     "readme_words": 600,
-    "python_lines": 91900,  # 75000
+    "python_lines": 95000,  # 75000
 }
 # Percent, of which there may not be less.
 AT_LEAST = {

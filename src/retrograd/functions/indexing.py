@@ -23,6 +23,7 @@ from retrograd.ir import Dim, Node, Shape, as_dtype, as_shape, bool_, float32, i
 from retrograd.ir.source import REFUSALS, locate, user_source
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
+from retrograd.ops.assume import is_less_here
 from retrograd.ops.index import Gather
 from retrograd.ops.leaf import Iota, constant
 
@@ -258,11 +259,19 @@ def _symbolic_range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:
         v + n if isinstance(v, int) and v < 0 else v for v in (k.start, k.stop)
     )  # None stays
     if step > 0:
+        start, stop = (_within(v, n) for v in (start, stop))
         return 0 if start is None else start, n if stop is None else stop, step
     first = n - 1 if start is None else start
     end = -1 if stop is None else stop
     count = (first - end - step - 1) // -step
     return first + (count - 1) * step, first + 1, step
+
+
+def _within(bound: Any, n: int | Dim) -> Any:
+    """A bound that is on the axis, as far as sizes are known."""
+    if not isinstance(bound, int | Dim):
+        return bound
+    return n if is_less_here(n, bound) else 0 if is_less_here(bound, 0) else bound
 
 
 def _by_arrays(x: Node, items: list[Any], adjacent: bool) -> Node:

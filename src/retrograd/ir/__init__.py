@@ -2,7 +2,7 @@
 beyond the dtypes."""
 
 from retrograd.ir.dim import Dim, evaluate, lowest, product
-from retrograd.ir.dim_solver import solve
+from retrograd.ir.dim_solver import expressed, solve
 from retrograd.ir.dtype import (
     BY_CODE,
     DTYPES,
@@ -75,6 +75,7 @@ __all__ = [
     "at_least",
     "entering",
     "evaluate",
+    "expressed",
     "float16",
     "float32",
     "complex64",

@@ -9,9 +9,10 @@ non-negative integers.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 from retrograd.errors import ShapeError
 
@@ -23,9 +24,28 @@ Terms = tuple[tuple[Monomial, int], ...]
 
 REMEDY = "where its value decides, declare that axis as _: then each size is compiled by itself"
 
-# What is told of sizes that were compared and found different, though some values may be equal. Set
-# while a function is traced: the answer decides what the program is, so the program assumes it.
-COMPARED: ContextVar[Callable[[Dim, Any], None] | None] = ContextVar("compared", default=None)
+
+class SizeObserver(Protocol):
+    """What is told of the questions that are asked about symbolic sizes while a function is traced:
+    the answers decide what the program is, so the program assumes them."""
+
+    def is_equal(self, left: Dim, right: Any) -> bool:
+        """Whether two sizes are equal that are not for all values; False where nothing is known."""
+
+    def is_less(self, left: int | Dim, right: int | Dim) -> bool | None:
+        """Whether `left < right`, which depends on values; None where it has no answer."""
+
+    def needs_value(self, size: Dim, why: str) -> None:
+        """The value of a size was asked for, which is an error."""
+
+    def looked_up(self, size: Dim) -> None:
+        """A size was looked for in a set or a dictionary."""
+
+    def number(self, size: Dim) -> Any:
+        """A size as what floating-point numbers are computed with, None where that is an error."""
+
+
+OBSERVER: ContextVar[SizeObserver | None] = ContextVar("observer", default=None)
 
 
 class Quotient:
@@ -120,7 +140,7 @@ class Dim:
     # -- arithmetic ---------------------------------------------------------------------------
     def __add__(self, other: int | Dim) -> int | Dim:
         if not isinstance(other, int | Dim):
-            return self._refuse(other)
+            return self._with_number(operator.add, self, other)
         return _collect((*self.terms, *_terms(other)))
 
     def __neg__(self) -> int | Dim:
@@ -128,7 +148,7 @@ class Dim:
 
     def __sub__(self, other: int | Dim) -> int | Dim:
         if not isinstance(other, int | Dim):
-            return self._refuse(other)
+            return self._with_number(operator.sub, self, other)
         return self + (-other)
 
     def __rsub__(self, other: int) -> int | Dim:
@@ -144,19 +164,34 @@ class Dim:
     __radd__ = __add__
     __rmul__ = __mul__
 
+    def __truediv__(self, other: object) -> Any:
+        return self._with_number(operator.truediv, self, other)
+
+    def __rtruediv__(self, other: object) -> Any:
+        return self._with_number(operator.truediv, other, self)
+
     def __pow__(self, power: int) -> int | Dim:
         if isinstance(power, int) and power >= 0:
             return product([self] * power)
         refused: int | Dim = self._refuse(power)
         return refused
 
+    def _with_number(self, f: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+        """`f(left, right)`, of a size and a number, that is no size."""
+        observer, other = OBSERVER.get(), right if left is self else left
+        if observer is not None and isinstance(other, int | float | Dim):
+            both = [observer.number(x) if isinstance(x, Dim) else x for x in (left, right)]
+            if None not in both:
+                return f(*both)
+        return self._refuse(other)
+
     def _refuse(self, other: object) -> Any:
         """What is no size is the other one's to compute with, unless it is a plain number."""
         if isinstance(other, int | float | complex | Dim):
-            raise ShapeError(
+            raise _unknown(
+                self,
                 f"the symbolic size {self} has no value before the call; with {other} it makes no "
-                f"size, but rg.asarray(x.shape[0], dtype=rg.float64) is such a size as a tensor; "
-                f"{REMEDY}"
+                "size, but rg.asarray(x.shape[0], dtype=rg.float64) is such a size as a tensor",
             )
         return NotImplemented
 
@@ -180,18 +215,23 @@ class Dim:
     def __eq__(self, other: object) -> bool:
         if self is other or (isinstance(other, Dim) and self.terms == other.terms):
             return True
-        tell = COMPARED.get()
-        if tell is not None:
-            tell(self, other)
-        return False
+        observer = OBSERVER.get()
+        return observer is not None and observer.is_equal(self, other)
 
     def __hash__(self) -> int:
+        observer = OBSERVER.get()
+        if observer is not None:
+            observer.looked_up(self)
         return self._hash
 
     def __bool__(self) -> bool:
-        raise ShapeError(
-            f"whether the symbolic size {self} is zero is not known before the call; {REMEDY}"
-        )
+        observer = OBSERVER.get()
+        answer = None if observer is None else observer.is_less(0, self)
+        if answer is None:
+            raise _unknown(
+                self, f"whether the symbolic size {self} is zero is not known before the call"
+            )
+        return answer
 
     def __lt__(self, other: int | Dim) -> bool:
         return _is_less(self, other, self, other)
@@ -206,16 +246,17 @@ class Dim:
         return not _is_less(other, self, self, other)
 
     def __index__(self) -> int:
-        raise ShapeError(
+        raise _unknown(
+            self,
             f"the symbolic size {self} has no value before the call; use it as it is, in shapes, "
             "products with tensors, and as the length of rg.arange, rg.scan or rg.fori_loop; as a "
-            f"tensor it is rg.asarray(x.shape[0]); {REMEDY}"
+            "tensor it is rg.asarray(x.shape[0])",
         )
 
     def __float__(self) -> float:
         return float(self.__index__())
 
-    __truediv__ = __rtruediv__ = __rpow__ = _refuse
+    __rpow__ = _refuse
 
     # -- meaning ------------------------------------------------------------------------------
     @property
@@ -230,6 +271,11 @@ class Dim:
                     for part in (atom.numerator, atom.denominator):
                         found.update(part.names if isinstance(part, Dim) else ())
         return frozenset(found)
+
+    @property
+    def has_quotients(self) -> bool:
+        """Whether it is no polynomial in names."""
+        return bool(_quotients(self))
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
         """The value of this size when every named size has the given value; that may be another
@@ -294,9 +340,20 @@ def _is_less(a: int | Dim, b: int | Dim, left: int | Dim, right: object) -> bool
             return False
         if most is not None and most > 0:
             return True
-    raise ShapeError(
-        f"how the symbolic size {left} compares with {right} is not known before the call; {REMEDY}"
-    )
+        observer = OBSERVER.get()
+        answer = None if observer is None else observer.is_less(a, b)
+        if answer is not None:
+            return answer
+    text = f"how the symbolic size {left} compares with {right} is not known before the call"
+    raise _unknown(left, text)
+
+
+def _unknown(size: int | Dim, text: str) -> ShapeError:
+    """The error where the value of a size was asked for."""
+    observer = OBSERVER.get()
+    if observer is not None and isinstance(size, Dim):
+        observer.needs_value(size, text)
+    return ShapeError(f"{text}; {REMEDY}")
 
 
 def product(sizes: Iterable[int | Dim]) -> int | Dim:

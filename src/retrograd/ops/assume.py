@@ -16,8 +16,8 @@ from typing import Any, Self
 
 from retrograd.context_setting import Setting
 from retrograd.errors import ShapeError, TraceError
-from retrograd.ir import Dim, Node, Source, TensorType, Trait, declare, lowest
-from retrograd.ir.dim import COMPARED, REMEDY
+from retrograd.ir import Dim, Node, Source, TensorType, Trait, declare, evaluate, lowest
+from retrograd.ir.dim import OBSERVER, REMEDY
 from retrograd.ir.source import user_source
 from retrograd.ops.identity import IdentityOp
 
@@ -96,33 +96,64 @@ class ShapeGuards:
 
     def __init__(self, inputs: Iterable[Node]) -> None:
         self._names: frozenset[str] = frozenset().union(*(x.type.dim_names for x in inputs))
-        self._around = COMPARED.get()
+        self._around = OBSERVER.get()
+        self.takes_all: bool = isinstance(self._around, ShapeGuards) and self._around.takes_all
         self._found: dict[Assume, None] = {}  # in order
 
     def watching(self) -> Setting:
         """Inside of the block what is assumed is written down."""
-        return Setting(COMPARED, self if self._names else self._around)
+        return Setting(OBSERVER, self if self._names else self._around)
 
-    def __call__(self, left: Dim, right: Any) -> None:
-        """Of two sizes that were found different in the frame two above."""
-        frame = sys._getframe(2)
-        if f"{frame.f_globals.get('__name__')}.".startswith(OURS) or not _may_equal(left, right):
-            return
+    def is_equal(self, left: Dim, right: Any) -> bool:
+        """Whether two sizes are equal, as far as the user's code wants to know."""
+        place = _asking()
+        if place is None or not _may_equal(left, right):
+            return False
         number = right if isinstance(right, Dim) else int(right)
-        place = Source(frame.f_code, frame.f_lasti)
+        if self.decide_equal(left, number):
+            return True
         why = f"the program is for {left} != {number}, as these were compared at {place}"
         if not self.take(Assume(left, "!=", number, why)):
             raise ShapeError(
                 f"whether the symbolic size {left} equals {number} is not known here, nor can it "
                 f"be checked in a call (at {place}); compute with both, or {REMEDY}"
             )
+        return False
+
+    def is_less(self, left: int | Dim, right: int | Dim) -> bool | None:
+        """Answered by those who know an example."""
+        around = self._around
+        return around.is_less(left, right) if isinstance(around, ShapeGuards) else None
+
+    def decide(self, left: int | Dim, right: int | Dim) -> bool | None:
+        """The same, asked by ourselves."""
+        return self._around.decide(left, right) if isinstance(self._around, ShapeGuards) else None
+
+    def decide_equal(self, left: int | Dim, right: int | Dim) -> bool:
+        """Whether the example has two sizes equal, and others may have, too."""
+        around = self._around
+        return isinstance(around, ShapeGuards) and around.decide_equal(left, right)
+
+    def needs_value(self, size: Dim, why: str) -> None:
+        if isinstance(self._around, ShapeGuards):
+            self._around.needs_value(size, why)
+
+    def looked_up(self, size: Dim) -> None:
+        if isinstance(self._around, ShapeGuards):
+            self._around.looked_up(size)
+
+    def number(self, size: Dim) -> Any:
+        return self._around.number(size) if isinstance(self._around, ShapeGuards) else None
 
     def take(self, assumed: Assume) -> bool:
         """Write an assumption down, here or where the names of its sizes come from."""
+        around = self._around
+        if isinstance(around, ShapeGuards) and around.takes_all and around.take(assumed):
+            return True
         if assumed.dim_names <= self._names:
             self._found[assumed] = None
             return True
-        return isinstance(self._around, ShapeGuards) and self._around.take(assumed)
+        return isinstance(around, ShapeGuards) and around.take(assumed)
 
     def on(self, outputs: Sequence[Node]) -> list[Node]:
         """The results of the trace, in a program that checks what was assumed."""
@@ -138,6 +169,106 @@ class ShapeGuards:
         return found
 
 
+class ExampleGuards(ShapeGuards):
+    """What a trace takes for granted of names that have values, too, those of the call for which it
+    is made. A question about order is answered for these, and the answer assumed. The program does
+    not check what is assumed: `holds` tells for which other sizes it is right. No name has a value
+    less than its `least`. `number` makes what floating-point numbers are computed with.
+
+    There is no such program where values of sizes are `needed`: of names, with what needs them.
+    What was refused last is told by `refused` likewise; it may be the cause of a failure.
+    """
+
+    def __init__(
+        self, example: Mapping[str, int], least: Mapping[str, int], number: Callable[[Dim], Any]
+    ) -> None:
+        super().__init__(())
+        # Names by those of what they are greater by than the least.
+        self._above = {name: Dim(name) + n for name, n in least.items()}
+        self._number = number
+        self._names = frozenset(example)
+        self._example = example
+        self.takes_all = True
+        self.needed: dict[str, str] = {}
+        self.refused: dict[str, str] = {}
+
+    def is_less(self, left: int | Dim, right: int | Dim) -> bool | None:
+        return None if _asking() is None else self.decide(left, right)
+
+    def decide(self, left: int | Dim, right: int | Dim) -> bool | None:
+        names = {n for d in (left, right) if isinstance(d, Dim) for n in d.names}
+        if not names <= self._names:
+            return None
+        answer = evaluate(left, self._example) < evaluate(right, self._example)
+        low, high = (left + 1, right) if answer else (right, left)
+        self._take_order(low, high)
+        return answer
+
+    def decide_equal(self, left: int | Dim, right: int | Dim) -> bool:
+        distance = left - right
+        if not isinstance(distance, Dim) or not distance.names <= self._names:
+            return False
+        if len(distance.names) == 1 and not distance.has_quotients:
+            return False  # that is so for one size, which is better compiled by itself
+        if evaluate(distance, self._example):
+            return False
+        for low, high in ((left, right), (right, left)):
+            self._take_order(low, high)
+        return True
+
+    def at_least(self, least: int, sizes: Iterable[Dim]) -> None:
+        """Assume that sizes, as far as they are of these names, are not less than a number."""
+        for size in sizes:
+            if size.names <= self._names:
+                self._take_order(least, size)
+
+    def _take_order(self, low: int | Dim, high: int | Dim) -> None:
+        above: Mapping[str, Any] = self._above
+        distance = lowest(evaluate(high - low, above))
+        if distance is None or distance < 0:
+            self.take(Assume(low, "<=", high, f"the program is for {low} <= {high}"))
+
+    def needs_value(self, size: Dim, why: str) -> None:
+        source = user_source()
+        text = why if source is None else f"{why} (at {source})"
+        self.refused = dict.fromkeys(sorted(size.names & self._names), text)
+
+    def looked_up(self, size: Dim) -> None:
+        place = _asking()
+        if place is not None:
+            text = f"the size {size} is looked for in a set or a dictionary (at {place})"
+            self.needed |= dict.fromkeys(sorted(size.names & self._names), text)
+
+    def number(self, size: Dim) -> Any:
+        return self._number(size) if size.names <= self._names else None
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """Whether all that is assumed is true for sizes."""
+        return all(
+            RELATIONS[a.relation](evaluate(a.left, sizes), evaluate(a.right, sizes))
+            for a in self._found
+        )
+
+    def __str__(self) -> str:
+        return " and ".join([f"{a.left} {a.relation} {a.right}" for a in self._found])
+
+
+def _asking() -> Source | None:
+    """Where the user's own code asks about a size; None where it is ours that does."""
+    frame = sys._getframe(2)
+    while frame.f_code not in _QUESTIONS:
+        frame = frame.f_back  # type: ignore[assignment]
+    asked: Any = frame.f_back
+    if f"{asked.f_globals.get('__name__')}.".startswith(OURS):
+        return None
+    return Source(asked.f_code, asked.f_lasti)
+
+
+_QUESTIONS = {
+    getattr(Dim, f"__{name}__").__code__ for name in ("eq", "lt", "le", "gt", "ge", "bool", "hash")
+}
+
+
 def _may_equal(left: Dim, right: Any) -> bool:
     """Whether a size may have the value of another one, or of a number."""
     if not isinstance(right, Dim):
@@ -151,6 +282,18 @@ def _may_equal(left: Dim, right: Any) -> bool:
     return not any(end is not None and end > 0 for end in ends)
 
 
+def is_less_here(left: int | Dim, right: int | Dim) -> bool:
+    """Whether `left < right`, where that is known, or else for the example for which a function is
+    traced, which its program then assumes. False where there is none."""
+    if not (isinstance(left, Dim) or isinstance(right, Dim)):
+        return left < right
+    least = lowest(left - right)
+    observer = OBSERVER.get()
+    if (least is not None and least >= 0) or not isinstance(observer, ShapeGuards):
+        return False
+    return bool(observer.decide(left, right))
+
+
 def guard(x: Any, left: int | Dim, relation: str, right: int | Dim, why: str) -> Any:
     """A node or tensor x, for sizes of which a relation holds: `ShapeError` that says why where
     it does not, now if that is known, else in the call."""
@@ -160,7 +303,7 @@ def guard(x: Any, left: int | Dim, relation: str, right: int | Dim, why: str) ->
             return x
         source = user_source()
         op = Assume(left, relation, right, why if source is None else f"{why} (at {source})")
-        around = COMPARED.get()
+        around = OBSERVER.get()
         if isinstance(around, ShapeGuards) and around.take(op):
             return x
         return type(x)(op(x.node)) if not isinstance(x, Node) else op(x)

@@ -11,9 +11,10 @@ from retrograd.passes.lowering.complex import has_complex
 from retrograd.runtime.backend import Backend, Program, WrappedProgram
 from retrograd.runtime.executable import Executable, start_compiler
 from retrograd.runtime.executors.bytecode import BytecodeExecutor
+from retrograd.runtime.executors.graph_family import tiered
 from retrograd.runtime.executors.nan_observer import CHECKED, CheckedProgram
 from retrograd.runtime.executors.reference import ReferenceProgram
-from retrograd.runtime.executors.tiered import TieredProgram, is_long
+from retrograd.runtime.executors.tiered import is_long
 from retrograd.runtime.paired_program import on_real
 
 PROFILED = "profiled"  # a backend that is no choice of a user
@@ -79,5 +80,5 @@ def start_graph(graph: Graph, backend: str, patient: bool = False) -> Program:
     if backend == "llvm":
         # The first result waits for the compiler, whether it needs it or not: the next ones will.
         start_compiler()
-        return on_real(graph, lambda g: TieredProgram(optimize(g), patient))
+        return on_real(graph, lambda g: tiered(g, patient, optimize))
     return find(backend)(graph)

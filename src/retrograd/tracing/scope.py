@@ -7,6 +7,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -148,15 +149,26 @@ def wanting(nodes: Iterable[Node]) -> Setting:
     return Setting(_ACTIVE, active().union(nodes))
 
 
+# Inputs of a trace that stand for tensors which require gradients.
+_ASKED: ContextVar[frozenset[Node]] = ContextVar("asked", default=frozenset())
+
+
+def asking(nodes: Iterable[Node]) -> Setting:
+    """Inside the block, nodes stand for leaves that require a gradient."""
+    return Setting(_ASKED, _ASKED.get().union(nodes))
+
+
 def is_differentiating() -> bool:
     """Whether a transform is differentiating what is computed here and now."""
     return bool(active())
 
 
 def wanted(node: Node) -> bool:
-    """Whether somebody around here asks for the gradient with respect to this very node: it is a
-    leaf that requires one, or a transform differentiates with respect to it."""
-    return node in active() or (Trait.INPUT in node.prim.traits and leaf_handle(node) is not None)
+    """Whether somebody around here asks for the gradient with respect to this very node: it is, or
+    stands for, a leaf that requires one, or a transform differentiates with respect to it."""
+    if node in active() or node in _ASKED.get():
+        return True
+    return Trait.INPUT in node.prim.traits and leaf_handle(node) is not None
 
 
 def is_tracked(nodes: Sequence[Node | None]) -> bool:

@@ -76,27 +76,39 @@ def test_why_something_is_compiled_again():
     f(x, 2, 1.0)
     assert f.recompilations == ()
     f(np.ones((4, 2)), 2, 1.0)
+    f(np.ones((5, 2)), 2, 1.0)  # nothing new
     f(np.ones((4, 2)), 3, 1.0)
     f(x, 3, 1.0)  # the nearest is that with n = 2
     f(x.astype(np.float32), 3, 1.0)
     f(x, 3, np.ones(2))
+    f(np.ones((1, 2), np.float32), 3, 1.0)
     with rg.backend("reference"):
         f(x, 3, 1.0)
-    assert f.cache_stats()["compilations"] == 7
+    assert f.cache_stats()["compilations"] == 8
     for text, words in zip(
         f.recompilations,
         [
-            'x was f64[3, 2] and is f64[4, 2] (shapes={"x": "N 2"} would serve both)',
+            "x was f64[3, 2] and is f64[4, 2] (N is axis 0 of x)",
             "n was the value 2 and is the value 3 (a static value",
-            "x was f64[4, 2] and is f64[3, 2]",
+            "x was f64[4, 2] and is f64[3, 2] (N is axis 0 of x)",
             "x was f64[3, 2] and is f32[3, 2]",
             "y was a Python float and is f64[2]",
+            "x was f32[3, 2] and is f32[1, 2] (sizes of 0 and 1 are compiled by themselves)",
             "the backend was llvm and is reference",
         ],
         strict=True,
     ):
         assert words in text
         assert "test_recompile_log.py" in text
+
+
+def test_what_is_compiled_for_each_size_says_why():
+    f = rg.jit(lambda x: sum((row * k for k, row in enumerate(x)), rg.zeros(2)))
+    for n in (3, 4):
+        f(np.ones((n, 2), np.float32))
+    (text,) = f.recompilations
+    assert "axis 0 of x: compiled for each size, as the symbolic size N has no value" in text
+    assert f.named_sizes == (text[text.index("axis 0 of x") : -1],)
 
 
 def test_it_warns_if_asked_to():
@@ -109,31 +121,29 @@ def test_it_warns_if_asked_to():
         f({"a": rg.ones(1), "b": 1.0})
 
 
-@pytest.mark.slow
 def test_a_storm_of_compilations_is_warned_of_once():
     def norm(x, y):
-        return (x * y).sum()
+        return (x * y).sum() * len(x)
 
     f = rg.jit(norm)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for n in range(1, 9):
-            f(np.ones((n, 2)), 1.0)
-    with pytest.warns(rg.RecompilationWarning) as found:
-        f(np.ones((9, 2)), 1.0)
-    (warning,) = found
-    text = str(warning.message)
-    assert 'x was f64[8, 2] and is f64[9, 2] (shapes={"x": "N 2"} would serve both)' in text
-    assert "number 9 of norm" in text
-    assert warning.filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for n in range(10, 30):
-            f(np.ones((n, 2)), 1.0)
-        g = rg.jit(norm, shapes={"x": "N 2"})
-        for n in range(1, 30):
-            g(np.ones((n, 2)), 1.0)
-    assert g.cache_stats()["compilations"] == 1
+    with rg.backend("reference"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for n in range(2, 10):
+                f(np.ones((n, 2)), 1.0)
+        with pytest.warns(rg.RecompilationWarning) as found:
+            f(np.ones((10, 2)), 1.0)
+        (warning,) = found
+        text = str(warning.message)
+        assert "x was f64[9, 2] and is f64[10, 2] (axis 0 of x: compiled for each size" in text
+        assert "number 9 of norm" in text
+        assert "norm.named_sizes" in text
+        assert warning.filename == __file__
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for n in range(11, 30):
+                f(np.ones((n, 2)), 1.0)
+    assert f.cache_stats()["compilations"] == 28
 
 
 def test_static_positions():

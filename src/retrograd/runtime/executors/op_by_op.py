@@ -186,7 +186,9 @@ class OpByOpExecutor:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph = settled(graph)
-        if not graph.dim_names:  # how windows are gone through depends on sizes
+        # How windows are gone through depends on sizes.
+        self._has_parts = any(Trait.IN_PARTS in x.prim.traits for x in graph.body)
+        if not graph.dim_names:
             graph = in_parts(graph)
         self._body = graph
         self._calls: Calls | None = None  # at the sizes of the latest run
@@ -197,7 +199,11 @@ class OpByOpExecutor:
         if found is None or found.sizes != sizes:
             if sizes:
                 check_assumed(self._body.nodes, sizes)
-            found = Calls(self._body, sizes)
+            if sizes and self._has_parts:
+                found = Calls(in_parts(self._body.bind(sizes)), {})
+                found.sizes = sizes
+            else:
+                found = Calls(self._body, sizes)
             found.check_memory()
             self._calls = found
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from retrograd.ir import Graph, Node, TensorType, evaluate
 from retrograd.ops.control.draw import Draw
@@ -45,10 +45,13 @@ class TieredProgram:
     The bits of the results are the same, so nobody can tell, but by the time it takes.
     """
 
-    def __init__(self, graph: Graph, patient: bool = False) -> None:
+    def __init__(
+        self, graph: Graph, patient: bool = False, sizes: Mapping[str, int] | None = None
+    ) -> None:
+        """Of a graph with names for sizes, `sizes` are some that it is run at."""
         self.graph = graph
         nodes = len(graph.body)
-        self._cost = sum([_cost(node) for node in graph.body])
+        self._cost = sum([_cost(node, sizes or {}) for node in graph.body])
         self._long = is_long(graph)
         self._patience = (
             nodes * (nodes // 300)
@@ -101,13 +104,14 @@ class TieredProgram:
         return results
 
 
-def _cost(node: Node) -> int:
+def _cost(node: Node, sizes: Mapping[str, int]) -> int:
     """What interpreting a node costs, in nodes."""
-    if not node.type.is_static or not all(x.type.is_static for x in node.inputs):
+    types = [x.type for x in (node, *node.inputs)]
+    if not all(t.is_static or t.dim_names <= sizes.keys() for t in types):
         return 1
-    work = evaluate(node.type.size, {})
+    work = evaluate(node.type.size, sizes)
     if isinstance(node.prim, DotGeneral):
-        work *= math.prod([evaluate(node.inputs[0].shape[i], {}) for i in node.prim.a_contract])
+        work *= math.prod([evaluate(node.inputs[0].shape[i], sizes) for i in node.prim.a_contract])
         work //= 16
     if isinstance(node.prim, Draw):
         return (
@@ -115,6 +119,6 @@ def _cost(node: Node) -> int:
             + work * TUNING.draw_operations * node.prim.formula.proposals // TUNING.node_elements
         )
     if isinstance(node.prim, Conv):
-        work *= math.prod([evaluate(d, {}) for d in node.inputs[1].shape[1:]])
+        work *= math.prod([evaluate(d, sizes) for d in node.inputs[1].shape[1:]])
         work //= 16
     return 1 + work // TUNING.node_elements

@@ -25,6 +25,7 @@ from retrograd.runtime import fast_call as native
 from retrograd.runtime.backend import Array, Program, bind
 from retrograd.runtime.call_route import CallRecord, CallRoute
 from retrograd.runtime.executable import Executable
+from retrograd.transforms.jit.dynamic_shapes import kinds_and_sizes
 from retrograd.transforms.jit.pytree_codec import (
     NUMBERS,
     Fixed,
@@ -47,13 +48,28 @@ COMPUTED = object()  # stands for a result that is computed
 class FlatArguments:
     """Arguments of one call, taken apart."""
 
-    __slots__ = ("arrays", "donated", "keys", "leaves", "structure")
+    __slots__ = (
+        "arrays", "asks", "declared", "donated", "family", "keys", "leaves", "plain", "signature",
+        "sizes", "structure",
+    )  # fmt: skip
 
     def __init__(self, arguments: Any) -> None:
         self.leaves, self.structure = pytree.flatten(arguments)
         self.keys: list[Any] = []  # of the leaves: what a program depends on
         self.donated = [False] * len(self.leaves)
+        self.declared = [False] * len(self.leaves)  # whether that was said of their sizes
         self.arrays: list[Array] = []  # of the leaves that are not `StaticLeaf`
+        self.asks = False  # whether a gradient may be asked for, by way of leaves
+        self.signature: Any = None  # of what there is one program
+        self.family: Any = None  # the same, but for sizes
+        self.sizes: list[int] = []
+        self.plain: Any = None  # the function traced for this very call, once that was needed
+
+    def apart(self) -> None:
+        """Find what calls have in common that differ in sizes alone, and the sizes."""
+        structure, keys, backend = self.signature
+        kinds, self.sizes = kinds_and_sizes(keys, self.declared)
+        self.family = structure, kinds, backend
 
     @property
     def given(self) -> list[tuple[Any, bool]]:
@@ -63,6 +79,12 @@ class FlatArguments:
             for x, key, gone in zip(self.leaves, self.keys, self.donated, strict=True)
             if not isinstance(key, StaticLeaf)
         ]
+
+    @property
+    def array_donors(self) -> list[int]:
+        """The numbers of arrays that are donated."""
+        kinds = LazyTensor, np.ndarray, np.generic
+        return [i for i, x in self.donors if isinstance(x, kinds)]
 
     @property
     def donors(self) -> list[tuple[int, Any]]:
@@ -85,8 +107,12 @@ class CompiledFunction:
         structure: Any,
         fixed: Sequence[Any],
         graph: Graph,
+        tracked: Sequence[bool] | None = None,
+        named: bool = False,
     ) -> None:
         self.graph = graph  # as it was traced
+        self._tracked = tracked  # computed results that gradients go through, where that is known
+        self.named = named  # whether sizes got names without being asked to
         self.program = program
         self.captured = list(captured)  # arrays, or handles on leaves, whose value may be replaced
         self.needs_grad = any(isinstance(c, LazyTensor) for c in captured)
@@ -115,7 +141,9 @@ class CompiledFunction:
                 for x in node.inputs:
                     reached |= found.get(x, 0)
             found[node] = reached
-        self._reach = [found.get(y, 0) for y in self.graph.outputs]
+        tracked = self._tracked or [True] * len(self.graph.outputs)
+        pairs = zip(self.graph.outputs, tracked, strict=True)
+        self._reach = [found.get(y, 0) if goes else 0 for y, goes in pairs]
         return self._reach
 
     def run_differentiable(self, call: FlatArguments, name: str) -> Any:
@@ -134,7 +162,7 @@ class CompiledFunction:
         nodes = [_operand(x, a) for (x, _), a in zip(given, arrays, strict=True)]
         jit_call = JitCall(self.graph, nodes, bind(self.graph.inputs, arrays))
         if jit_call.depth == DEEP:
-            warnings.warn(_deep(name), HistoryWarning, stacklevel=4)
+            warnings.warn(_deep(name), HistoryWarning, stacklevel=5)
         made = []
         for k, (array, yes) in enumerate(zip(self.program(arrays), asked, strict=True)):
             if yes:

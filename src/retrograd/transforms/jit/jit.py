@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from types import CodeType
 from typing import Any, Protocol
 
@@ -17,12 +17,9 @@ from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import (
     Donated,
     LazyTensor,
-    clone_graph,
     evaluate,
     is_taped,
-    leaf_handle,
 )
-from retrograd.eager.leaf import LEAKED, live
 from retrograd.eager.modes import (
     _BACKEND,
     _TRACING,
@@ -30,28 +27,28 @@ from retrograd.eager.modes import (
     given,
     grad_enabled,
     is_tracing,
-    tracing,
 )
 from retrograd.eager.program_cache import JIT
-from retrograd.eager.weak_types import weak, wide
-from retrograd.errors import ArgumentError, DTypeError, TraceError
-from retrograd.functions.broadcasting import as_node
-from retrograd.functions.tensor.tensor import Tensor
+from retrograd.eager.weak_types import wide
+from retrograd.errors import ArgumentError, DTypeError, ShapeError, TraceError
 from retrograd.gc_paused import gc_paused
-from retrograd.graph.graph import captures
-from retrograd.ir import Dim, Node, TensorType, as_dtype
+from retrograd.ir import Dim, TensorType, as_dtype
 from retrograd.ir.source import user_place
-from retrograd.ops.assume import ShapeGuards
-from retrograd.ops.leaf import input_node
+from retrograd.ops.assume import ExampleGuards
 from retrograd.runtime.backend import Array
-from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.executors.nan_observer import CHECKED
 from retrograd.runtime.fast_call import MISSED, Pending
-from retrograd.shared import contained, own_lock
+from retrograd.shared import own_lock
 from retrograd.tracing.arguments import leaf_names, positional
 from retrograd.tracing.scope import derivatives
+from retrograd.transforms.jit.dynamic_shapes import (
+    Axis,
+    NamedProgram,
+    Refusal,
+    SizeFamily,
+    holds,
+)
 from retrograd.transforms.jit.fast_call import (
-    COMPUTED,
     CallSite,
     CompiledFunction,
     FlatArguments,
@@ -72,6 +69,7 @@ from retrograd.transforms.jit.signature import (
     specs_of,
     symbolic,
 )
+from retrograd.transforms.jit.traced_function import TracedFunction, as_number
 
 CAPACITY = 512  # signatures remembered for each function; the oldest is forgotten
 STATIC = "="  # before the name of a parameter whose value is part of the signature
@@ -127,6 +125,7 @@ class Jit:
         self._shapes = {k: parse_spec(v) for k, v in shapes.items()}
         need_names(list(self._shapes.values()))
         self._traces: dict[Any, CompiledFunction] = {}  # in the order of their making
+        self._families: dict[Any, SizeFamily] = {}
         self._lock = own_lock()
         self._counts = {"calls": 0, "compilations": 0}
         self._history = RecompileLog(explain)
@@ -139,7 +138,7 @@ class Jit:
         self._all_sites: dict[Any, CallSite] = {}
         self._kinds = [kind(f, self._counts) for kind in TRACED_KINDS]
         self._gone = Donated(self._name, None, 0)
-        self._differentiates = False  # by a transform, as far as is known
+        self._differentiates: bool | None = None  # by a transform, as far as is known
 
     def _parameters(self, donate: Sequence[int | str]) -> frozenset[int | str]:
         """Parameters by name; positions of what is beyond them."""
@@ -173,7 +172,14 @@ class Jit:
 
     def cache_stats(self) -> dict[str, int]:
         """How often the function was called compiled, and how often that took a compilation."""
-        return {**self._counts, "signatures": len(self._traces) + sum(map(len, self._kinds))}
+        kept: list[Sized] = [self._traces, *self._families.values(), *self._kinds]
+        return {**self._counts, "signatures": sum(map(len, kept))}
+
+    @property
+    def named_sizes(self) -> tuple[str, ...]:
+        """Which sizes have got names, as they change between calls, and which have not, and why:
+        as `"N is axis 0 of x, axis 0 of y"` and `"axis 1 of x: compiled for each size, as ..."`."""
+        return tuple([line for family in self._families.values() for line in family.report()])
 
     @property
     def recompilations(self) -> tuple[str, ...]:
@@ -227,18 +233,34 @@ class Jit:
             call.donated = [
                 g and not lazy_tensor.is_weak(x) for g, x in zip(gone, call.leaves, strict=True)
             ]
-        labels, specs = [""] * len(call.leaves), [None] * len(call.leaves)
-        if self._static or self._shapes:
-            labels, specs = self._declared(args, kwargs)
-        refuse_large(call.leaves)
-        for x, label, spec in zip(call.leaves, labels, specs, strict=True):
-            call.keys.append(self._classify(x, label, spec, call.arrays))
+        call.asks = asks
+        self._classify_all(call, args, kwargs)
+        if asks and self._differentiates is None:  # the first call finds that out
+            try:
+                self._plain(call)
+            except Exception:  # it may need values, and is recorded, unless that fails likewise
+                return self._recorded(args, kwargs, tensors)
+            if not self._compiles_all():
+                return self._recorded(args, kwargs, tensors)
         traced = self._traced(call)
         if traced.needs_grad and grad_enabled():  # it closes over tensors that want a gradient
             if is_taped(traced.captured) or not self._compiles_all():
                 return self._recorded(args, kwargs, tensors)
             asks = True
         self._counts["calls"] += 1
+        given = len(call.arrays)
+        try:
+            return self._run(traced, call, asks)
+        except ShapeError:
+            if not traced.named:
+                raise
+        # The program with names assumes more than was known before the call: these sizes get one of
+        # their own, and the error comes again if it is the caller's.
+        del call.arrays[given:]
+        return self._run(self._exactly(call), call, asks)
+
+    def _run(self, traced: CompiledFunction, call: FlatArguments, asks: bool) -> Any:
+        """The result of a call, through which a gradient can go if somebody asks for one."""
         if asks and (result := traced.run_differentiable(call, self._name)) is not MISSED:
             return result
         if not asks:
@@ -249,7 +271,7 @@ class Jit:
         """Whether calls are compiled whose results a gradient may ask for. Those of functions that
         differentiate by themselves: nearly nobody asks for more, and who does gets it all the same.
         For others it is better to record them, so that `backward()` is one program with them."""
-        return self._differentiates and current_backend() != CHECKED
+        return self._differentiates is not False and current_backend() != CHECKED
 
     def _recorded(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], own: list[LazyTensor]
@@ -258,8 +280,17 @@ class Jit:
         before = derivatives()
         with given(x.leaf_or_node for x in own if x.is_source):
             result = self._f(*args, **kwargs)
-        self._differentiates |= derivatives() != before
+        self._differentiates = bool(self._differentiates) or derivatives() != before
         return result
+
+    def _plain(self, call: FlatArguments) -> TracedFunction:
+        """The function traced for the very sizes of a call."""
+        if call.plain is None:
+            before = derivatives()
+            names = leaf_names(self._f, call.leaves, call.structure)
+            call.plain = TracedFunction(self._f, call.structure, call.keys, names, asks=call.asks)
+            self._differentiates = bool(self._differentiates) or derivatives() != before
+        return call.plain
 
     def _gone_here(self, code: CodeType | None, lasti: int) -> Donated:
         """What tensors hold that are donated by this line; the same as last time, in a loop."""
@@ -270,22 +301,84 @@ class Jit:
 
     def _traced(self, call: FlatArguments) -> CompiledFunction:
         """The program for the signature of a call."""
-        signature = (call.structure, tuple(call.keys), current_backend())
-        traced = self._traces.get(signature)
+        traced = self._find(call)
         JIT["misses" if traced is None else "hits"] += 1
-        if traced is None:
-            with self._lock:
-                traced = self._traces.get(signature)
-                if traced is None:
-                    names = leaf_names(self._f, call.leaves, call.structure)
-                    self._history.compiling(self._name, signature, names)
-                    with gc_paused():
-                        traced = self._trace(call, names)
-                    if len(self._traces) >= CAPACITY:
-                        del self._traces[next(iter(self._traces))]
-                    self._traces[signature] = traced
-                    self._counts["compilations"] += 1
+        if traced is not None:
+            return traced
+        with self._lock:
+            return self._find(call) or self._compile(call)
+
+    def _find(self, call: FlatArguments) -> CompiledFunction | None:
+        """The program for the signature of a call, if there is one: for its very sizes, or with
+        names for those that change."""
+        traced = self._traces.get(call.signature)
+        if traced is not None:
+            return traced
+        call.apart()
+        family = self._families.get(call.family)
+        return None if family is None else family.find(call.sizes)
+
+    def _exactly(self, call: FlatArguments) -> CompiledFunction:
+        """The program for the very sizes of a call."""
+        with self._lock:
+            return self._traces.get(call.signature) or self._compile(call, exactly=True)
+
+    def _compile(self, call: FlatArguments, exactly: bool = False) -> CompiledFunction:
+        """A new program for a call: with names where sizes have changed, if that is possible and
+        not asked for `exactly` these."""
+        names = leaf_names(self._f, call.leaves, call.structure)
+        with gc_paused():
+            family = self._families.get(call.family)
+            traced = None
+            if family is not None and not exactly:
+                make = functools.partial(self._named, call, names, family.first)
+                traced = family.generalize(call.sizes, make, lambda: self._plain(call))
+            report = [] if family is None else family.report()
+            self._history.compiling(self._name, call.signature, names, report)
+            if traced is None:
+                traced = self._plain(call).compiled(call.array_donors)
+                _remember(self._traces, call.signature, traced)
+        if family is None:
+            family = SizeFamily(traced, call.keys, call.declared, names)
+            _remember(self._families, call.family, family)
+        self._counts["compilations"] += 1
         return traced
+
+    def _named(
+        self,
+        call: FlatArguments,
+        names: Sequence[str],
+        first: CompiledFunction,
+        dims: Mapping[Axis, Dim],
+        values: Mapping[str, int],
+    ) -> NamedProgram | Refusal:
+        """A program for calls like this one, and like the `first`, where axes have sizes with names
+        of which these are the values."""
+        keys = list(call.keys)
+        for (i, axis), size in dims.items():
+            shape = keys[i].shape
+            keys[i] = keys[i].with_shape((*shape[:axis], size, *shape[axis + 1 :]))
+        plain = {str(size) for size in dims.values()}
+        least = {name: SizeFamily.least if name in plain else 1 for name in values}
+        guards = ExampleGuards(values, least, as_number)
+        try:
+            traced = TracedFunction(self._f, call.structure, keys, names, guards, call.asks)
+            guards.at_least(SizeFamily.least, traced.inner_sizes)
+            for sizes, why in (
+                (traced.sizes, "it is a result"),
+                (traced.exact_sizes, "a Fourier transform has other bits where it has a name"),
+            ):
+                if sizes:
+                    return Refusal(why, {name: why for size in sizes for name in size.names})
+            if guards.needed:
+                return Refusal("its value is needed", guards.needed)
+            if not traced.is_like(first):
+                return Refusal("results are not of the same kind for all sizes")
+            if not holds(guards, values):
+                return Refusal()
+            return NamedProgram(traced.compiled(call.array_donors, named=True), guards)
+        except Exception as error:  # whatever the function does with what is no number
+            return Refusal(f"{type(error).__name__}: {error}", guards.refused)
 
     def _learn(self, traced: CompiledFunction, call: FlatArguments) -> None:
         """See to it that the next call like this one is recognised."""
@@ -337,6 +430,19 @@ class Jit:
             specs += found or [None] * count
         return labels, specs
 
+    def _classify_all(
+        self, call: FlatArguments, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
+        """Find the keys of all leaves, and what a program depends on."""
+        labels, specs = [""] * len(call.leaves), [None] * len(call.leaves)
+        if self._static or self._shapes:
+            labels, specs = self._declared(args, kwargs)
+            call.declared = [spec is not None for spec in specs]
+        refuse_large(call.leaves)
+        for x, label, spec in zip(call.leaves, labels, specs, strict=True):
+            call.keys.append(self._classify(x, label, spec, call.arrays))
+        call.signature = call.structure, tuple(call.keys), current_backend()
+
     def _classify(self, x: Any, label: str, spec: Any, arrays: list[Array]) -> Any:
         """The key of a leaf; the values of arrays and numbers are collected on the way."""
         if label.startswith(STATIC) or isinstance(x, (*CONSTANT, Jit)):
@@ -377,43 +483,12 @@ class Jit:
             ) from None
         return static
 
-    @contained
-    def _trace(self, call: FlatArguments, names: Sequence[str]) -> CompiledFunction:
-        new: list[Any] = []
-        inputs: list[Node] = []
-        for key, name in zip(call.keys, names, strict=True):
-            if isinstance(key, StaticLeaf):
-                new.append(key.value)
-                continue
-            if isinstance(key, str):
-                node = input_node(TensorType(as_dtype(key), ()), name)
-            else:
-                node = input_node(key, name)
-            inputs.append(node)
-            new.append(Tensor(weak(node) if isinstance(key, str) else node))
-        args, kwargs = pytree.unflatten(call.structure, new)
-        assumed = ShapeGuards(inputs)
-        try:
-            with tracing(), assumed.watching():
-                result = self._f(*args, **kwargs)
-        finally:
-            LEAKED.update(inputs)
-        out, shape = pytree.flatten(result)
-        is_array = [isinstance(y, LazyTensor | np.ndarray | np.generic | Dim) for y in out]
-        outputs = assumed.on([
-            as_node(y.node if isinstance(y, LazyTensor) else y)
-            for y, a in zip(out, is_array, strict=True)
-            if a
-        ])  # fmt: skip
-        taken = captures(outputs, inputs)
-        captured = [
-            h if (h := leaf_handle(n)) is not None else live(n, a) for n, a in taken.items()
-        ]
-        graph = clone_graph([*inputs, *taken], outputs, name=getattr(self._f, "__name__", ""))
-        donors = [i for i, x in call.donors if isinstance(x, LazyTensor | np.ndarray | np.generic)]
-        program = compile_graph(graph, current_backend(), donors)
-        fixed = [COMPUTED if a else y for y, a in zip(out, is_array, strict=True)]
-        return CompiledFunction(program, captured, shape, fixed, graph)
+
+def _remember(known: dict[Any, Any], key: Any, value: Any) -> None:
+    """Add to a dictionary, from which the oldest is taken where it is full."""
+    if len(known) >= CAPACITY:
+        del known[next(iter(known))]
+    known[key] = value
 
 
 def jit(
@@ -431,15 +506,24 @@ def jit(
     the values of everything else; a number may change without a new compilation, a bool or string
     not, nor an argument listed in `static_argnames` or, by position, `static_argnums`.
 
-    `shapes={"x": "N 784", "y": "N"}` declares sizes as symbolic, so that one compilation serves
-    every N. What is declared is also assumed: names that occur twice stand for equal sizes,
+    Sizes may change, too. When a call comes that differs from an earlier one in sizes alone, the
+    function is compiled once more, with names for the sizes that have changed, and this program
+    serves all others, with the same bits. Where the function compares such a size (`n > 5`,
+    `n % 2 == 0`), there is a program for each answer. Where it needs the value (`range(n)`, `len`,
+    `math.sqrt(n)`, sets and dictionaries, NumPy, a size as a result), each size of that axis is
+    compiled by itself; so are sizes of 0 and 1. `f.named_sizes` says which sizes have names, and
+    why others have none.
+
+    `shapes={"x": "N 784", "y": "N"}` declares sizes as symbolic, so that the first compilation
+    serves every N. What is declared is also assumed: names that occur twice stand for equal sizes,
     expressions such as `2*N` or `N*M` for what they say, and a call that does not fit is a
     `ShapeError` that names the axis and both values. The value of a name is that of an axis of that
     size, or follows from sums and products with names that are known. `_` leaves a size as it is
-    given; for an argument that is a tree, the declaration is one for all its leaves, or a dict or
-    list of declarations: `{"batch": {"image": "N 784", "label": "N"}}`. In the function such a size
-    has no value: `x.shape[0] == 5` is False there, and that, too, is assumed, with its line; what
-    cannot be said, such as `x.shape[0] < 5`, is an error. `rg.asarray(x.shape[0])` is a tensor.
+    given, each compiled by itself; for an argument that is a tree, the declaration is one for all
+    its leaves, or a dict or list of declarations: `{"batch": {"image": "N 784", "label": "N"}}`. In
+    the function such a size has no value: `x.shape[0] == 5` is False there, and that, too, is
+    assumed, with its line; what cannot be said, such as `x.shape[0] < 5`, is an error.
+    `rg.asarray(x.shape[0])` is a tensor.
 
     `f.cache_stats()` counts calls and compilations, and `f.recompilations` says why those after the
     first were needed; with `explain=True` each of them is a `RecompilationWarning` as well, without
@@ -455,7 +539,7 @@ def jit(
 
     Called with tensors that require a gradient, or inside another transform, the function is
     recorded like any other, so transforms and `backward()` go through it. If it differentiates by
-    itself, as a step of training does, it is compiled all the same from the second call on; its
+    itself, as a step of training does, it is compiled all the same; its
     results require gradients, too, but for what comes from donated arguments alone: so name in
     `donate` the parameters that a step replaces, or call it inside `rg.no_grad()`, or else what
     every call was given is kept for a `backward()` through all of them.

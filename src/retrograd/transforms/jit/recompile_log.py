@@ -10,6 +10,7 @@ from typing import Any
 from retrograd.errors import RecompilationWarning
 from retrograd.ir import TensorType
 from retrograd.ir.source import user_source
+from retrograd.transforms.jit.dynamic_shapes import SizeFamily
 from retrograd.transforms.jit.signature import StaticLeaf
 
 REMEMBERED = 64  # signatures and reasons; older ones are forgotten
@@ -31,8 +32,11 @@ class RecompileLog:
     def reasons(self) -> tuple[str, ...]:
         return tuple(self._reasons)
 
-    def compiling(self, name: str, signature: Any, names: Sequence[str]) -> None:
-        """A signature is about to be compiled that has not been before."""
+    def compiling(
+        self, name: str, signature: Any, names: Sequence[str], sizes: Sequence[str] = ()
+    ) -> None:
+        """A signature is compiled that has not been before. `sizes` says what is known of sizes
+        that change."""
         self._count += 1
         if self._past:
             options = [_differences(old, signature, names) for old, _ in reversed(self._past)]
@@ -41,11 +45,12 @@ class RecompileLog:
             place = user_source()
             text = f"jit: {name} is compiled again{f' at {place}' if place else ''}: "
             text += "; ".join(why[:NAMED]) + more
+            text += f" ({'; '.join(sizes)})" if sizes else ""
             self._reasons.append(text)
             if self._explain:
-                warnings.warn(text, RecompilationWarning, stacklevel=5)
+                warnings.warn(text, RecompilationWarning, stacklevel=6)
             elif self._count == STORM + 1:
-                warnings.warn(f"{text}. {_remedy(name)}", RecompilationWarning, stacklevel=5)
+                warnings.warn(f"{text}. {_remedy(name)}", RecompilationWarning, stacklevel=6)
         self._past.append((signature, names))
 
 
@@ -53,7 +58,8 @@ def _remedy(name: str) -> str:
     """What to say of a function that is compiled again and again."""
     return (
         f"This is compilation number {STORM + 1} of {name}, and each takes as long as the first: "
-        'declare sizes that change (shapes={"x": "N 784"}) and one compilation serves them all, '
+        "do without the values of sizes that change, so that one compilation serves them all "
+        f"({name}.named_sizes tells where they are needed), "
         "pass numbers that change as numbers instead of static arguments, and keep the structure "
         f"of arguments the same. {name}.recompilations lists the reasons; it is said once"
     )
@@ -79,9 +85,10 @@ def _difference(old: Any, new: Any, name: str) -> str:
     text = f"{name} was {_shown(old)} and is {_shown(new)}"
     if isinstance(old, TensorType) and isinstance(new, TensorType):
         if old.dtype is new.dtype and old.rank == new.rank:
-            sizes = zip(old.shape, new.shape, strict=True)
-            spec = " ".join("N" if a != b else str(a) for a, b in sizes)
-            text += f' (shapes={{"{name}": "{spec}"}} would serve both)'
+            pairs = zip(old.shape, new.shape, strict=True)
+            changed = [(a, b) for a, b in pairs if a != b]
+            if any(isinstance(n, int) and n < SizeFamily.least for pair in changed for n in pair):
+                text += " (sizes of 0 and 1 are compiled by themselves)"
     elif isinstance(old, StaticLeaf) and isinstance(new, StaticLeaf):
         text += " (a static value: each is compiled)"
     return text
