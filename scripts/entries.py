@@ -176,6 +176,7 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "argsort": (AXIS, "x[3]"),
     "searchsorted": ({}, "row[5] values[3]"),
     "gather": (AXIS, "x[3] index:int64[5]"),
+    "ravel_index": ({"sizes": (3, 4)}, "i:int64[5] j:int64[5]"),
     "scatter_add": (AXIS, "x[3] index:int64[5] updates[5]"),
     "scatter_set": (AXIS, "x[3] index:int64[5] updates[5]"),
     "scatter_max": (AXIS, "x[3] index:int64[5] updates[5]"),

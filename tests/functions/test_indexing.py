@@ -183,3 +183,128 @@ def test_bad_indices_name_the_line_and_what_there_is():
             x[key]
     with pytest.raises(rg.ShapeError, match=r"\(arange at .*test_indexing\.py"):
         rg.arange(0, 3, 0)
+
+
+# Several index arrays, with what may stand between them.
+P, Q = np.array([[0, -1, 1], [1, 0, 0]]), np.array([2, 0, 2])
+SEVERAL = [
+    np.s_[P, Q], np.s_[P, Q, Q], np.s_[:, P, Q], np.s_[P, :, Q], np.s_[P, None, Q], np.s_[P, 1:, 3],
+    np.s_[:, 1, Q], np.s_[..., Q, P, None], np.s_[P, Q, -1], np.s_[True, P, Q],
+    np.s_[P[:, :0], Q[:0]], np.s_[P, ::2, Q[::-1]], np.s_[None, P, Q, 1:], np.s_[P, ..., Q],
+    np.s_[X[:, :, 0] > 3],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", SEVERAL, ids=str)
+def test_derivatives_by_several_index_arrays(key):
+    at = rg.asarray(np.random.default_rng(1).normal(size=X[key].shape).astype(np.float32))
+
+    def f(v):
+        return (at * v[ours(key)] ** 3).sum()
+
+    def added(values):
+        total = np.zeros_like(X)
+        np.add.at(total, key, values)
+        return total
+
+    slope, bend = added(at.numpy() * 3 * X[key] ** 2), added(at.numpy() * 6 * X[key])
+    np.testing.assert_allclose(rg.grad(f)(x), slope, rtol=1e-5)
+    np.testing.assert_allclose(rg.jit(rg.grad(f))(x), slope, rtol=1e-5)
+    second = rg.grad(lambda v: (rg.grad(f)(v) * x).sum())
+    np.testing.assert_allclose(second(x), bend * X, rtol=1e-5)
+    stack = rg.stack([x, 2 * x])
+    for of in (rg.vmap(rg.grad(f)), rg.jit(rg.vmap(rg.grad(f)))):
+        np.testing.assert_allclose(of(stack), np.stack([slope, 4 * slope]), rtol=1e-5)
+    leaf = rg.tensor(X, requires_grad=True)
+    f(leaf).backward()
+    np.testing.assert_allclose(leaf.grad, slope, rtol=1e-5)
+    _, tangent = rg.jvp(lambda v: v[ours(key)], (x,), (2 * x,))
+    np.testing.assert_array_equal(tangent, 2 * X[key])
+
+
+@pytest.mark.parametrize("key", SEVERAL[:5], ids=str)
+def test_several_index_arrays_are_read_by_one_gather_and_summed_by_one_scatter(key):
+    indices = [k for k in key if isinstance(k, np.ndarray)]
+
+    def f(v, *given):
+        at = iter(given)
+        return v[tuple(next(at) if isinstance(k, np.ndarray) else k for k in key)].sum()
+
+    graph = rg.trace(rg.grad(f), x, *map(rg.asarray, indices))
+    ops = [node.op for node in graph.nodes]
+    assert ops.count("scatter_add") == 1
+    assert ops.count("gather") == 0
+    graph = rg.trace(f, x, *map(rg.asarray, indices))
+    assert [node.op for node in graph.nodes].count("gather") == 1
+
+
+@pytest.mark.parametrize("key", SEVERAL[:6], ids=str)
+@pytest.mark.parametrize("dtype", [rg.float16, rg.bfloat16, rg.float64, rg.complex64])
+def test_several_index_arrays_in_other_dtypes(key, dtype):
+    v = x.astype(dtype) * (1 + 2j if dtype.is_complex else 1)
+    expected = np.zeros(X.shape, np.complex64 if dtype.is_complex else np.float32)
+    np.add.at(expected, key, 1)
+    factor = 1 + 2j if dtype.is_complex else 1
+
+    def f(v):
+        return (abs(v[ours(key)]) ** 2).sum() / 2 if dtype.is_complex else v[ours(key)].sum()
+
+    for of in (rg.grad(f), rg.jit(rg.grad(f))):
+        got = of(v)
+        assert got.dtype is dtype
+        whole = expected * X * factor if dtype.is_complex else expected
+        np.testing.assert_allclose(got.astype(rg.complex64 if dtype.is_complex else rg.float64),
+                                   whole, rtol=1e-6)  # fmt: skip
+
+
+def test_several_index_arrays_of_batches():
+    i, j = np.array([[0, 1], [-1, 0]]), np.array([[2, -1], [0, 1]])
+    for of in (lambda f: f, rg.jit):
+        got = of(rg.vmap(lambda a, b: rg.grad(lambda v: v[a, b].sum())(x)))(i, j)
+        for k in range(2):
+            expected = np.zeros_like(X)
+            np.add.at(expected, (i[k], j[k]), 1)
+            np.testing.assert_array_equal(got[k], expected)
+        both = of(rg.vmap(lambda v, a: v[a, :, 1], in_axes=(0, 0)))(rg.stack([x, 2 * x]), i)
+        np.testing.assert_array_equal(both, np.stack([X[i[0], :, 1], 2 * X[i[1], :, 1]]))
+
+
+def test_several_index_arrays_of_named_sizes():
+    f = rg.jit(
+        rg.grad(lambda v, a, b: (v[a, :, b] ** 2).sum()),
+        shapes={"v": "n m k", "a": "s", "b": "s"},
+    )
+    rng = np.random.default_rng(2)
+    for n, m, k, s in ((3, 2, 4, 5), (1, 7, 2, 0), (6, 1, 1, 9)):
+        v = rng.normal(size=(n, m, k)).astype(np.float32)
+        a, b = rng.integers(-n, n, s), rng.integers(-k, k, s)
+        expected = np.zeros_like(v)
+        np.add.at(expected, (a, slice(None), b), 2 * v[a, :, b])
+        np.testing.assert_allclose(f(v, a, b), expected, rtol=1e-5)
+    with pytest.raises(rg.IndexRangeError, match="index 4 on axis 2 of size 4"):
+        f(np.zeros((5, 2, 4), np.float32), np.array([4]), np.array([4])).numpy()
+
+
+@pytest.mark.parametrize(("i", "j", "message"), [
+    (5, 0, "index 5 on axis 1 of size 3; its indices are -3 to 2"),
+    (0, -5, "index -5 on axis 2 of size 4; its indices are -4 to 3"),
+])  # fmt: skip
+def test_several_index_arrays_are_checked_each_on_its_axis(i, j, message):
+    a, b = rg.tensor([0, i]), rg.tensor([0, j])
+    for f in (lambda a, b: x[:, a, b], rg.jit(lambda a, b: x[:, a, b] + 0)):
+        with pytest.raises(rg.IndexRangeError, match=message):
+            f(a, b).numpy()
+    with pytest.raises(rg.IndexRangeError, match=message):
+        x.at[:, a, b].add(1.0).numpy()
+
+
+@pytest.mark.parametrize("key", SEVERAL, ids=str)
+def test_updates_at_several_index_arrays(key):
+    rng = np.random.default_rng(3)
+    value = rng.integers(1, 5, X[key].shape).astype(np.float32)
+    for mode, put in (("set", np.ndarray.__setitem__), ("add", np.add.at), ("max", np.maximum.at)):
+        changed = X.copy()
+        put(changed, key, value)
+        np.testing.assert_array_equal(getattr(x.at[ours(key)], mode)(value), changed)
+    got = rg.grad(lambda u: (x.at[ours(key)].add(u) * x).sum())(rg.asarray(value))
+    np.testing.assert_array_equal(got, X[key])

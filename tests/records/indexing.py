@@ -1,4 +1,4 @@
-"""Records of gather, scatter and contraction."""
+"""Records of gather, ravel_index, scatter and contraction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from retrograd.ir import (
     float64,
     int64,
 )
-from retrograd.ops.index import Gather, ScatterAdd
+from retrograd.ops.index import Gather, RavelIndex, ScatterAdd
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from tests.records.common import NUMBERS, SIZES, M, N, b1, f64, i64
@@ -139,6 +139,43 @@ GATHER = Record(
 )
 
 
+def ravel_samples() -> Iterator[Sample]:
+    rng = rng_for("ravel_index")
+    for k, (sizes, shape) in enumerate(
+        [((3, 4), (5,)), ((2, 5, 3), (2, 3)), ((6,), ()), ((4, 1), (0,)), ((0, 3), (0, 2))]
+    ):
+        for counts in INTEGERS if k == 0 else (int64,):
+            low = [0 if counts.kind == "uint" else -n for n in sizes]
+            inputs = [
+                np.asarray(rng.integers(a, max(n, a + 1), shape), counts.dtype)
+                for a, n in zip(low, sizes, strict=True)
+            ]
+            yield Sample(RavelIndex(sizes, 1), tuple(inputs), False)
+
+
+def ravelled(op: Any, *arrays: Array) -> Array:
+    y = np.zeros(arrays[0].shape, np.int64)
+    for i in np.ndindex(y.shape):
+        for index, n in zip(arrays, op.sizes, strict=True):
+            y[i] = y[i] * n + int(index[i]) % n
+    return y
+
+
+RAVEL = Record(
+    "ravel_index",
+    ravel_samples,
+    ravelled,
+    (),
+    failures=(
+        Failure(RavelIndex((3, 4)), (i64(2),), ShapeError),
+        Failure(RavelIndex(()), (), ShapeError),
+        Failure(RavelIndex((3, 4)), (i64(2), i64(3)), ShapeError),
+        Failure(RavelIndex((3, 4)), (i64(2), f64(2)), DTypeError),
+    ),
+    symbolic=(Symbolic(RavelIndex((N + 2, 2)), (i64(M), i64(M)), SIZES, below=2),),
+)
+
+
 def scatter(name: str) -> Record:
     kind = SCATTERS[name]
     bad = () if name == "scatter_set" else (Failure(kind(0), (b1(3), i64(2), b1(2)), DTypeError),)
@@ -228,4 +265,4 @@ DOT = Record(
 
 
 def records() -> list[Record]:
-    return [GATHER, *map(scatter, SCATTERS), DOT]
+    return [GATHER, RAVEL, *map(scatter, SCATTERS), DOT]

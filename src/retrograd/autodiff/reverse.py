@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from retrograd.autodiff.names import fresh
 from retrograd.autodiff.remat import Recomputation, has_regions
+from retrograd.autodiff.slice_sums import sum_of
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
 from retrograd.ops.complex import conj
 from retrograd.ops.leaf import input_node
+from retrograd.ops.shape import Pad
 
 G = TypeVar("G", bound=Graph)
 
@@ -79,6 +81,7 @@ def pullback(
     for node, passed in walk(way, found, on_path.__contains__, again, rule):
         if visit is not None:
             visit(Visit(node, found.of[node], _placed(node, passed)))
+    found.settle(wrt)
     return [conj(found.of[x]) if x in found.of else None for x in wrt]
 
 
@@ -99,7 +102,10 @@ def walk(
     """
     rule = rule or contributions
     for node in reversed(path):
-        if node not in found.of or not (arrive is None or arrive(node)):
+        if node not in found.of:
+            continue
+        found.settle((node,))
+        if not (arrive is None or arrive(node)):
             continue
         passed = []
         with made_by(Provenance(node.scope, node.source, node)):
@@ -128,15 +134,28 @@ class Cotangents:
 
     def __init__(self) -> None:
         self.of: dict[Node, Any] = {}
+        self._parts: dict[Node, list[Node]] = {}  # of a node that has had more than one
 
     def add(self, x: Node, part: Node | Mapping[int, Node]) -> None:
         """Add a contribution; to a node of several results a mapping from their numbers."""
         if isinstance(part, Node):
-            self.of[x] = self.of[x] + part if x in self.of else part
+            if x in self.of:
+                self._parts.setdefault(x, [self.of[x]]).append(part)
+                self.of[x] = self.of[x] + part
+            else:
+                self.of[x] = part
             return
         known = self.of.setdefault(x, [None] * len(x.type.items))  # type: ignore[attr-defined]
         for i, g in part.items():
             known[i] = g if known[i] is None else known[i] + g
+
+    def settle(self, nodes: Iterable[Node]) -> None:
+        """Cotangents that are complete, made of the slices that contributed to them."""
+        for x in nodes:
+            parts = self._parts.pop(x, None)
+            if parts is not None and any(isinstance(part.prim, Pad) for part in parts):
+                with made_by(Provenance(x.scope, x.source, x)):
+                    self.of[x] = sum_of(parts)
 
     def total(self, x: Node, part: Node | Mapping[int, Node]) -> Any:
         """The sum that a contribution has become part of."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +19,12 @@ from retrograd.functions.broadcasting import (
     broadcast_to,
     normal_axis,
 )
-from retrograd.ir import Dim, Node, Shape, as_dtype, as_shape, bool_, float32, int64
+from retrograd.ir import Dim, Node, Shape, as_dtype, as_shape, bool_, float32, int64, product
 from retrograd.ir.source import REFUSALS, locate, user_source
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
 from retrograd.ops.assume import is_less_here
-from retrograd.ops.index import Gather
+from retrograd.ops.index import Gather, RavelIndex
 from retrograd.ops.leaf import Iota, constant
 
 
@@ -39,17 +39,18 @@ def getitem(x: ArrayLike, key: Any, /) -> Any:
     `IndexRangeError`: at once where it is a number, when the program runs where it is in an array.
     """
     x = as_node(x)
-    given = [_item(k) for k in (key if isinstance(key, tuple) else (key,))]
-    items = _complete(given, x)
+    items, adjacent = items_of(x, key)
     if any(isinstance(k, Node | Chosen) for k in items):
-        return _by_arrays(x, items, _adjacent(given))
+        return look_up(x, items, adjacent).read()
     return _basic(x, items)
 
 
-def _adjacent(items: Sequence[Any]) -> bool:
-    """Whether nothing, not even an empty `...`, lies between index arrays and numbers of a key."""
-    at = [i for i, k in enumerate(items) if isinstance(k, Node | Chosen | int)]
-    return at == list(range(at[0], at[0] + len(at)))
+def items_of(x: Node, key: Any) -> tuple[list[Any], bool]:
+    """The items of a key, one for every axis; and whether nothing, not even an empty `...`, lies
+    between its index arrays and numbers."""
+    given = [_item(k) for k in (key if isinstance(key, tuple) else (key,))]
+    at = [i for i, k in enumerate(given) if isinstance(k, Node | Chosen | int)]
+    return _complete(given, x), at == list(range(at[0], at[0] + len(at))) if at else True
 
 
 _INDICES = "indices"  # in a key: index arrays stand here, which are given apart from it
@@ -274,39 +275,74 @@ def _within(bound: Any, n: int | Dim) -> Any:
     return n if is_less_here(n, bound) else 0 if is_less_here(bound, 0) else bound
 
 
-def _by_arrays(x: Node, items: list[Any], adjacent: bool) -> Node:
-    """Index arrays, after the slices and new axes have been done; numbers count as arrays."""
+class Lookup(NamedTuple):
+    """What index arrays of a key read: an array in which the axes that they are about, and those
+    between, are one `axis`; the positions there; and the order of the axes of what is read."""
+
+    x: Node
+    axis: int
+    index: Node
+    order: tuple[int, ...]
+    joined: bool
+
+    def read(self) -> Node:
+        """The elements of the key."""
+        last, lead = self.x.type.rank - 1, self.index.type.rank
+        if self.joined or self.axis < last:
+            return ops.permute(Gather(self.axis)(self.x, self.index), self.order)
+        # Rows: to add these up for the gradient takes less time than single numbers.
+        y = Gather(0)(ops.permute(self.x, (last, *range(last))), self.index)
+        return ops.permute(y, (*range(lead, lead + last), *range(lead)))
+
+
+def look_up(x: Node, items: list[Any], adjacent: bool) -> Lookup:
+    """Where index arrays of a key read, after the slices and new axes have been done; numbers count
+    as arrays."""
     plain = [slice(None) if isinstance(k, Node | int) else k for k in items]
     plain = [None if isinstance(k, Chosen) else k for k in plain]
-    arrays = []
+    arrays: dict[int, Node] = {}
     for i, k in enumerate(items):
         if isinstance(k, int):
             n = x.shape[sum(_takes_axes(j) for j in items[:i])]
             if isinstance(n, int) and not -n <= k < n:
                 raise IndexRangeError(f"index {k} on an axis of size {n}")
-            arrays.append((i, constant(np.int64(k))))
+            arrays[i] = constant(np.int64(k))
         elif isinstance(k, Node):
-            arrays.append((i, k))
+            arrays[i] = k
         elif isinstance(k, Chosen):
-            arrays.append((i, k.index))
+            arrays[i] = k.index
     x = _basic(x, plain)
-    axes = [i for i, _ in arrays]
     try:
-        common = broadcast_shapes(*(n.shape for _, n in arrays))
+        common = broadcast_shapes(*(n.shape for n in arrays.values()))
     except ShapeError as error:
         raise IndexRangeError(f"index arrays of a key are broadcast: {error}") from None
-    rest = [i for i in range(x.type.rank) if i not in axes]
-    y = ops.permute(x, (*axes, *rest))
-    # One axis after the other: the first is read freely, the next along with what was read.
-    for done, (_, index) in enumerate(arrays):
-        index = broadcast_to(index, common)
-        shared = len(common) if done else 0
-        y = Gather(shared, shared)(y, index)
-    if not adjacent or axes[0] == 0:
-        return y
-    lead = len(common)
-    order = (*range(lead, lead + axes[0]), *range(lead), *range(lead + axes[0], y.type.rank))
-    return ops.permute(y, order)
+    first, last, lead = min(arrays), max(arrays), len(common)
+    index = arrays[first]
+    if last > first:
+        index = _joined(x, {i: broadcast_to(n, common) for i, n in arrays.items()}, common)
+        joined = product(x.shape[first : last + 1])
+        x = ops.reshape(x, (*x.shape[:first], joined, *x.shape[last + 1 :]))
+    rank = x.type.rank - 1 + index.type.rank
+    order = range(rank)
+    if not adjacent:  # the axes of the index arrays come in front
+        order = (*order[first : first + lead], *order[:first], *order[first + lead :])
+    return Lookup(x, first, index, tuple(order), last > first)
+
+
+def _joined(x: Node, arrays: Mapping[int, Node], common: Shape) -> Node:
+    """Positions on all axes from the first index array to the last as one: those between are read
+    as a whole, behind the axes of the index arrays."""
+    first, last = min(arrays), max(arrays)
+    between = [i for i in range(first, last + 1) if i not in arrays]
+    shape = (*common, *(x.shape[i] for i in between))
+    added = range(len(common), len(shape))
+    places = [
+        ops.expand(arrays[i], shape, added)
+        if i in arrays
+        else Iota(shape, len(common) + between.index(i), int64)()
+        for i in range(first, last + 1)
+    ]
+    return RavelIndex(x.shape[first : last + 1], first)(*places)
 
 
 def index_of(indices: ArrayLike, what: str) -> Node:

@@ -16,7 +16,16 @@ from retrograd.functions.broadcasting import (
     broadcast_to,
     normal_axis,
 )
-from retrograd.functions.indexing import Chosen, apart, getitem, index_of, of_dtype, together
+from retrograd.functions.indexing import (
+    Chosen,
+    apart,
+    getitem,
+    index_of,
+    items_of,
+    look_up,
+    of_dtype,
+    together,
+)
 from retrograd.ir import Node, bool_, full, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops.index import Scatter, ScatterAdd
@@ -89,26 +98,20 @@ def updated(
     keeps the last one, as NumPy does.
     """
     x = _of_numbers(x, mode)
-    key = items = together(indices, key)
+    key = together(indices, key)
     probe = input_node(x.type)
     picked = getitem(probe, key)
     value = broadcast_to(of_dtype(value, x, "x.at[...]"), picked.shape)
+    items, adjacent = items_of(x, key)
     if not any(isinstance(k, Node | Chosen) for k in items):
         return _distinct(x, key, picked, probe, value, mode)
-    axis = _only_axis(items)
-    if axis is not None:
-        return SCATTERS[mode](axis)(x, items[axis], value)
+    if all(not isinstance(k, slice) or k == slice(None) for k in items):
+        at = look_up(x, items, adjacent)
+        new = SCATTERS[mode](at.axis)(at.x, at.index, permute(value, inverse(at.order)))
+        return reshape(new, x.shape)
     counter = reshape(Iota((x.type.size,), 0, int64)(), x.shape)
     at, flat = (reshape(n, (picked.type.size,)) for n in (getitem(counter, key), value))
     return reshape(SCATTERS[mode](0)(reshape(x, (x.type.size,)), at, flat), x.shape)
-
-
-def _only_axis(items: tuple[Any, ...]) -> int | None:
-    """The axis of a key that is an index array on one axis, and everything on the others."""
-    at = [i for i, k in enumerate(items) if isinstance(k, Node)]
-    rest = [k for k in items if not isinstance(k, Node)]
-    whole = all(isinstance(k, slice) and k == slice(None) for k in rest)
-    return at[0] if len(at) == 1 and whole else None
 
 
 def _of_numbers(x: Any, mode: str) -> Node:

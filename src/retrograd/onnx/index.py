@@ -10,7 +10,7 @@ from retrograd.ir import DType, Node, Shape, bool_, float32, int32, int64, uint8
 from retrograd.onnx.elementwise import OnnxNumbers, nan
 from retrograd.onnx.shape import expanded, places
 from retrograd.onnx.writer import OnnxWriter, rule
-from retrograd.ops.index import Gather, ScatterAdd
+from retrograd.ops.index import Gather, RavelIndex, ScatterAdd
 from retrograd.ops.random.threefry import RandomBits
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
@@ -40,6 +40,18 @@ def gather(w: OnnxWriter, node: Node, names: list[str]) -> str:
     perm = [*range(shared), *range(behind, behind + before), *range(shared, behind)]
     perm += range(behind + before, node.type.rank)
     return w.transpose(y, perm)
+
+
+@rule(RavelIndex)
+def ravel_index(w: OnnxWriter, node: Node, names: list[str]) -> str:
+    place: OnnxNumbers | None = None
+    for name, x, size in zip(names, node.inputs, node.attrs["sizes"], strict=True):
+        n = OnnxNumbers(w, w.emit("Squeeze", w.size(size)), int64)
+        at = OnnxNumbers(w, name, x.dtype).cast(int64)
+        at = at.below(0).where(at + n, at)
+        place = at if place is None else place * n + at
+    assert place is not None
+    return place.name
 
 
 @rule(ScatterAdd, ScatterSet, ScatterMul, ScatterMax, ScatterMin)

@@ -1,5 +1,6 @@
-"""Indexing by data: `gather` reads, `scatter_add` writes; each is the other's transpose. Other ways
-for updates to meet what is there are in `scatter.py`.
+"""Indexing by data: `gather` reads, `scatter_add` writes; each is the other's transpose. Positions
+on several axes become one by `ravel_index`. Other ways for updates to meet what is there are in
+`scatter.py`.
 
 An index counts from the front, or from the back where it is negative. One outside of the axis is an
 error when the program runs, on every backend.
@@ -13,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import DTypeError, IndexRangeError
-from retrograd.ir import Dim, Node, Op, Shape, TensorType, Trait, bool_, declare, full
+from retrograd.errors import DTypeError, IndexRangeError, ShapeError
+from retrograd.ir import Dim, Node, Op, Shape, TensorType, Trait, bool_, declare, full, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops.numerics.compensated_sum import is_wide, of_parts, scattered
 from retrograd.ops.numerics.half import in_float32
@@ -35,20 +36,19 @@ def _result(op: Gather | Scatter, x: Shape, index: Shape) -> Shape:
     return x[: op.axis] + index[op.shared :] + x[op.axis + 1 :]
 
 
-def out_of_range(op: Any, index: int, size: int) -> IndexRangeError:
+def out_of_range(name: str, axis: int, index: int, size: int) -> IndexRangeError:
     """The error for an index of an axis."""
     allowed = f"its indices are -{size} to {size - 1}" if size else "it has no elements"
     return IndexRangeError(
-        f"{op.name} with the index {index} on axis {op.axis} of size {size}; {allowed}"
+        f"{name} with the index {index} on axis {axis} of size {size}; {allowed}"
     )
 
 
-def _from_front(op: Gather | Scatter, x: Any, index: Any) -> Any:
+def _from_front(name: str, axis: int, index: Any, size: int) -> Any:
     """Positions counted from the front; checks the range."""
-    size = x.shape[op.axis]
     outside = (index < -size) | (index >= size)
     if outside.any():
-        raise out_of_range(op, index[outside][0], size)
+        raise out_of_range(name, axis, index[outside][0], size)
     at = index.astype(np.int64)
     return np.where(at < 0, at + size, at)
 
@@ -57,7 +57,7 @@ def _positions(op: Gather | Scatter, x: Any, index: Any) -> tuple[Any, ...]:
     """NumPy's index for the elements concerned."""
     own = index.ndim - op.shared
     grid = np.ogrid[tuple(slice(n) for n in _result(op, x.shape, index.shape))]
-    at = _from_front(op, x, index).reshape(
+    at = _from_front(op.name, op.axis, index, x.shape[op.axis]).reshape(
         index.shape[: op.shared]
         + (1,) * (op.axis - op.shared)
         + index.shape[op.shared :]
@@ -105,6 +105,49 @@ class Gather(Op):
             return permute(y, (self.axis, *(i for i in range(y.type.rank) if i != self.axis)))
         x, index = stack_front(size, batched, (x, index))
         return Gather(self.axis + 1, self.shared + 1)(x, index)
+
+
+@declare
+class RavelIndex(Op):
+    """One position for a position on each of several axes, as if these were one: in row-major
+    order, counted from the front.
+
+    `y[i...] = index[0][i...] * sizes[1] * sizes[2] * ... + index[1][i...] * sizes[2] * ... + ...`.
+    So what is read at several index arrays is one `gather` from an array of which these axes are
+    joined, and its gradient one `scatter_add`. `axis` is the first of the axes, for errors.
+    """
+
+    name = "ravel_index"
+    traits = frozenset({Trait.DETERMINED})
+    sizes: Shape
+    axis: int = 0
+
+    def infer(self, *types: TensorType) -> TensorType:
+        if not types or len(types) != len(self.sizes):
+            given = ", ".join(map(str, types))
+            raise ShapeError(f"{self} takes indices for each of its axes, not ({given})")
+        first = types[0]
+        for t in types:
+            if not t.dtype.is_integer:
+                raise DTypeError(f"{self.name} takes integers as indices, not {t}")
+            if t.shape != first.shape:
+                raise fail(self, first, f"other indices are {t}")
+        return TensorType(int64, first.shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        place = np.zeros(arrays[0].shape, np.int64)
+        for axis, (index, size) in enumerate(zip(arrays, self.sizes, strict=True), self.axis):
+            place = place * int(size) + _from_front(self.name, axis, index, int(size))
+        return place
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        return (None,) * len(inputs)
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        return None
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        return self(*stack_front(size, batched, inputs))
 
 
 class Scatter(Op):
@@ -192,7 +235,8 @@ class ScatterAdd(Scatter):
         """By rows: what belongs to a place, for all along the axes that the index does not have."""
         if x.dtype.kind == "c":
             return of_parts(lambda x, updates: self._added(x, index, updates), x, updates)
-        at, size, apart = _from_front(self, x, index), x.shape[self.axis], self.shared
+        size, apart = x.shape[self.axis], self.shared
+        at = _from_front(self.name, self.axis, index, size)
         samples, before, behind = (
             math.prod(x.shape[a:b])
             for a, b in ((0, apart), (apart, self.axis), (self.axis + 1, x.ndim))

@@ -55,6 +55,9 @@ class Adagrad(Optimizer):
     def first(self, slot: str, options: Mapping[str, Any]) -> float:
         return float(options["initial_accumulator_value"])
 
+    def keeps_rows(self, options: Mapping[str, Any]) -> bool:
+        return not options["weight_decay"]
+
     def prepare(self, step: Tensor, lr: Tensor, options: Mapping[str, Any]) -> Any:
         return lr / (1 + (step.astype(rg.float64) - 1) * options["lr_decay"])
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+import retrograd as rg
 from retrograd import pytree
 from retrograd.eager.call_cache import replayed
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import Array, evaluate
-from retrograd.eager.modes import no_grad
+from retrograd.eager.modes import is_tracing, no_grad
 from retrograd.errors import FormatError, GradientError, OptionError, ShapeError
 from retrograd.functions.creation import asarray, full_like
 from retrograd.functions.random.generator import Generator
@@ -25,6 +26,7 @@ from retrograd.optim.parameters import (
     learning_leaves,
     reject_repeated,
 )
+from retrograd.optim.row_updates import row_gradient
 from retrograd.shared import completed, contained
 from retrograd.tracing.scope import is_differentiating
 
@@ -106,6 +108,11 @@ class Optimizer:
     ) -> tuple[Tensor, Slots]:
         """The parameter and its slots after a step with the gradient g."""
         raise NotImplementedError
+
+    def keeps_rows(self, options: Mapping[str, Any]) -> bool:
+        """Whether elements whose gradient is zero stay as they are, and so do their slots: then
+        tables of which few rows were looked at move by these rows alone."""
+        return False
 
     def _step_of(
         self, p: Tensor, g: Tensor, slots: Slots, shared: Any, options: Mapping[str, Any]
@@ -206,11 +213,7 @@ class Optimizer:
                 made += [new, *[slots[k] for k in self.slots]]
             return made
 
-        if type(self).__module__.startswith("retrograd."):
-            fixed = [x for k, v in options.items() if k not in ("params", "lr") for x in (k, v)]
-            made = replayed([type(self), *fixed], [step, lr, *[t for g in given for t in g]], make)
-        else:  # what it does may depend on more than its options
-            made = make()
+        made = self._recorded(make, options, [step, lr, *[t for g in given for t in g]])
         n = 1 + len(self.slots)
         return [(i, p, made[n * j : n * (j + 1)]) for j, (i, p) in enumerate(members)]
 
@@ -223,13 +226,28 @@ class Optimizer:
         g: RowSparse,
         slots: Slots,
     ) -> tuple[Array, list[Tensor]]:
-        """Rows of a parameter, and their new values and slots."""
-        once = g.coalesce()
-        some = {k: Tensor.of(x.value()[once.rows]) for k, x in slots.items()}
-        shared = self.prepare(step, lr, options)
-        given = Tensor.of(p.value()[once.rows])
-        new, after = self._step_of(given, once.values, some, shared, options)
-        return once.rows, [new, *[after[k] for k in self.slots]]
+        """Rows of a parameter, and their new values and slots. A row that occurs more than once
+        has the same new values each time: so a program serves all batches of a size."""
+        place = Tensor.of(g.places())
+        given = [Tensor.of(np.take(x.value(), g.rows, axis=0)) for x in (p, *slots.values())]
+
+        def make() -> list[Tensor]:
+            total = rg.scatter_add(rg.zeros_like(g.values), place, g.values)[place]
+            shared = self.prepare(step, lr, options)
+            old = dict(zip(slots, given[1:], strict=True))
+            new, after = self._step_of(given[0], total, old, shared, options)
+            return [new, *[after[k] for k in self.slots]]
+
+        return g.rows, self._recorded(make, options, [step, lr, place, g.values, *given])
+
+    def _recorded(
+        self, make: Callable[[], list[Tensor]], options: Mapping[str, Any], given: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """What `make` records with these tensors; looked up where it was recorded before."""
+        if not type(self).__module__.startswith("retrograd."):
+            return make()  # what it does may depend on more than its options
+        fixed = [x for k, v in options.items() if k not in ("params", "lr") for x in (k, v)]
+        return replayed([type(self), *fixed], given, make)  # type: ignore[return-value, arg-type]
 
     def _jobs(self) -> list[tuple[dict[str, Any], int, list[tuple[int, Tensor]]]]:
         """The parameters with a gradient, by group and number of steps taken."""
@@ -322,6 +340,10 @@ class Optimizer:
         step. Under `jit` the learning rate of the optimizer becomes part of the program: use a
         schedule, or pass `lr`, where it is to change.
 
+        Under `jit`, the gradient of a table of which few rows were looked at is not made whole
+        where the rule keeps elements whose gradient is zero: only these rows are read and written,
+        in place if the table is donated, with the bits of the whole step (of finite numbers).
+
         The result counts as a given value for `backward()`; `rg.grad` differentiates through it.
         """
         leaves, learns = learning_leaves(params)
@@ -347,7 +369,15 @@ class Optimizer:
             if p.shape != g.shape:
                 raise ShapeError(f"update(): a parameter of {p.shape} has a gradient of {g.shape}")
             slots = {k: _cut(state[k][at]) for k in self.slots}
-            new[i], slots = self._step_of(p, g.astype(p.dtype), slots, shared, options)
+            rows = row_gradient(g) if is_tracing() and self.keeps_rows(options) else None
+            if rows is None:
+                new[i], slots = self._step_of(p, g.astype(p.dtype), slots, shared, options)
+            else:
+                some = {k: rows.read(x) for k, x in slots.items()}
+                part = rows.values.astype(p.dtype)
+                moved, some = self._step_of(rows.read(p), part, some, shared, options)
+                new[i] = rows.write(p, moved)
+                slots = {k: rows.write(x, some[k]) for k, x in slots.items()}
             for k in self.slots:
                 after[k].append(slots[k])
             at += 1

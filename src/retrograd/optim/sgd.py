@@ -62,6 +62,9 @@ class SGD(Optimizer):
             "0 in all groups or in none",
         )
 
+    def keeps_rows(self, options: Mapping[str, Any]) -> bool:
+        return not self.slots and not options["weight_decay"]
+
     def prepare(self, step: Tensor, lr: Tensor, options: Mapping[str, Any]) -> Any:
         return lr, step == 1
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from retrograd.ir import Dim, Node, Shape
+from retrograd.ir import Dim, Node
 from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.matmul import DotGeneral, sums_along
 from retrograd.ops.reduce import (
@@ -94,14 +94,11 @@ def slice_of_concat(y: Node, x: Node) -> Node | None:
     """A slice that is exactly one of the parts."""
     if not isinstance(x.prim, Concat) or not _plain(y):
         return None
-    axis = x.prim.axis
+    axis, starts = x.prim.axis, y.prim.starts  # type: ignore[attr-defined]
     at: int | Dim = 0
-    starts: Shape = y.prim.starts  # type: ignore[attr-defined]
     for part in x.inputs:
-        if part.shape == y.shape and starts == (0,) * axis + (at,) + (0,) * (
-            y.type.rank - axis - 1
-        ):
-            return part
+        if at == starts[axis] and part.shape == y.shape:
+            return part if not any(starts[:axis] + starts[axis + 1 :]) else None
         at = at + part.shape[axis]
     return None
 

@@ -54,10 +54,10 @@ def failure_of(node: Node, value: int, sizes: Mapping[str, int]) -> BaseExceptio
     assert isinstance(prim, CheckIndex)
     if node.inputs[0].dtype.kind == "uint" and value < 0:
         value += 2**64
-    axis = prim.target.attrs["axis"]
-    reason = f"{prim.target.op} with the index {value} on axis {axis} of size {prim.size}"
+    name, axis = prim.target.op, prim.axis
+    reason = f"{name} with the index {value} on axis {axis} of size {prim.size}"
     with contextlib.suppress(RetrogradError):  # a size that was known only while the program ran
-        reason = str(out_of_range(prim.target.prim, value, evaluate(prim.size, sizes)))
+        reason = str(out_of_range(name, axis, value, evaluate(prim.size, sizes)))
     return IndexRangeError(f"{reason}: {prim.target.describe()}", reason)
 
 

@@ -8,7 +8,7 @@ not stored belongs to the kernels of its users. A node is stored if
 - it is an output, or an op that reads more than one element of its inputs for one of its own
   (a reduction, a contraction, a scan, a scatter),
 - its op needs it in memory (an operand of a contraction; the source of a reshape whose index would
-  need divisions; the key of random bits),
+  need divisions; the key of random bits; updates that are computed from the input they go to),
 - or computing it where it is read would repeat work: it is read by several kernels, at several
   indices, or again and again along an axis in front that an `expand` adds,
 - or its kernel is full: kernels are bounded, so that the time to compile a graph is linear.
@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 
 from retrograd.ir import Graph, Node, Trait
 from retrograd.ops.identity import Item
-from retrograd.ops.index import Gather
+from retrograd.ops.index import Gather, Scatter
 from retrograd.ops.leaf import Iota
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.random.threefry import RandomBits
@@ -68,6 +68,7 @@ class Fusion:
         self._counts: dict[Node, int] = {}
         self._indices: dict[tuple[object, ...], int] = {}
         self._of_nothing = made_of_nothing(graph)
+        self._users: dict[Node, set[Node]] = {}  # of an input: what depends on it
         for node in reversed(graph.nodes):
             self._visit(node)
         self.stored.reverse()
@@ -176,6 +177,8 @@ class Fusion:
             own.forced = True
         if isinstance(node.prim, LibCall) and (position or not node.prim.initialises_output):
             own.forced = True
+        if isinstance(node.prim, Scatter) and position == 2 and self._reads(x, node.inputs[0]):
+            own.forced = True  # so that what it scatters into may be overwritten
         if isinstance(node.prim, RandomBits):
             # Computing a key, often from random bits itself, costs hundreds of operations.
             own.forced = True
@@ -191,6 +194,17 @@ class Fusion:
         else:
             own.indices |= use.indices
             own.operand |= use.spread and isinstance(node.prim, Windows)
+
+    def _reads(self, node: Node, given: Node) -> bool:
+        """Whether a node depends on one of the inputs of the graph."""
+        if given not in self._given:
+            return False
+        if given not in self._users:
+            users = self._users[given] = {given}
+            for x in self.graph.nodes:
+                if not users.isdisjoint(x.inputs):
+                    users.add(x)
+        return node in self._users[given]
 
     def _use(self, x: Node) -> UseInfo:
         return self._uses.setdefault(x, UseInfo())

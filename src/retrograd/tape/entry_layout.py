@@ -133,6 +133,7 @@ class EntryLayout:
         entries = [i for i, n in enumerate(self.nodes) if n in found.of and n in takes]
         slots = [k for k, x in above.items() if x in found.of]
         nodes = [self.nodes[i] for i in entries] + [above[k] for k in slots]
+        found.settle(nodes)
         results = [
             StopGradient()(conj(found.of[n])) for n in nodes
         ]  # what is given may be among them

@@ -158,3 +158,28 @@ def test_bad_input() -> None:
         RowSparse([7], np.ones((1, 4)), (5, 4))
     with pytest.raises(ShapeError, match="cannot be"):
         table.weight.grad = RowSparse([1], np.ones((1, 4)), (5, 4))
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("dtype", [rg.float32, rg.bfloat16])
+def test_steps_have_the_bits_of_the_whole_table(name: str, dtype: Any) -> None:
+    """Also where rows are looked at many times, and not at all."""
+    found = []
+    for sparse in (True, False):
+        table = nn.Embedding(50, 3, sparse=sparse, dtype=dtype)
+        table.weight.replace(np.random.default_rng(1).standard_normal((50, 3)).astype(dtype.dtype))
+        opt = OPTIMIZERS[name](table)
+        for s, size in enumerate((60, 0, 60, 3)):
+            index = np.random.default_rng(s).integers(0, 5, size)
+            opt.zero_grad()
+            (table(index) ** 2).sum().backward()
+            opt.step()
+        found.append(table.weight.numpy().view(np.uint8).copy())
+    np.testing.assert_array_equal(*found)
+
+
+def test_places_of_equal_rows() -> None:
+    g = RowSparse([4, 2, 4, 0, 2], np.ones((5, 1)), (6, 1))
+    places = g.places()
+    assert [g.rows[k] for k in places] == g.rows.tolist()
+    assert len(set(places.tolist())) == 3

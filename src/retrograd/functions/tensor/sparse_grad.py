@@ -60,6 +60,13 @@ class RowSparse:
         total = ScatterAdd(0).reference(nothing, place, values)
         return RowSparse(rows, Tensor.of(total), self.shape)
 
+    def places(self) -> Array:
+        """For each of `rows` a position in it where the same row stands, one for all that are
+        equal: where values are added up, for as many as there are, whatever the rows."""
+        of = np.empty(self.shape[0], np.int64)  # what is not written is not read
+        of[self.rows] = np.arange(len(self.rows))
+        return of[self.rows]
+
     def to_dense(self) -> Tensor:
         """The whole tensor."""
         once = self.coalesce()
@@ -136,7 +143,7 @@ def look_up(table: Any, index: Array) -> Tensor:
         )
     # Taken at once, so that nothing that is recorded depends on the table as a whole, and steps may
     # change it in place.
-    values = table.value()[index]
+    values = np.take(table.value(), index, axis=0)
     if not grad_enabled() or not table.requires_grad:
         return Tensor.of(values)
     return EmbeddingLeaf(table, index.reshape(-1), values)

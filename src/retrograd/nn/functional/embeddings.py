@@ -68,7 +68,8 @@ def embedding(
     at, and their gradients; no array of the size of the table is made. Optimizers then move these
     rows alone, with their part of the state: decay and momentum of other rows wait until these are
     looked at. The indices are computed at once. In transforms, `jit` and under `rg.grad` it is a
-    lookup like any other.
+    lookup like any other; there the pure form of `SGD` without momentum and of `Adagrad`, both
+    without decay, moves the rows that any lookup read, with the bits of the whole gradient.
 
     `DTypeError` for indices that are no integers, `ShapeError` for a weight that is no matrix.
 

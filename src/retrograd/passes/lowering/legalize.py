@@ -12,6 +12,7 @@ from typing import Any
 
 from retrograd.ir import (
     Dim,
+    DType,
     Graph,
     Node,
     Op,
@@ -20,16 +21,18 @@ from retrograd.ir import (
     float32,
     int32,
     int64,
+    product,
 )
 from retrograd.ops.assume import Assume
 from retrograd.ops.control import Cond, DagScan, Scan, Sized, WhileLoop
 from retrograd.ops.elementwise import cast
-from retrograd.ops.index import Gather, ScatterAdd
+from retrograd.ops.index import Gather, RavelIndex, ScatterAdd
+from retrograd.ops.leaf import Iota, SizeOf
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
-from retrograd.ops.shape import Permute, inverse, permute
+from retrograd.ops.shape import Expand, Permute, expand, inverse, permute
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
 from retrograd.passes.constants import is_buffer
 from retrograd.passes.lowering import (  # noqa: F401  (their rules)
@@ -53,20 +56,26 @@ class CheckIndex(Op):
 
     Exists only inside of plans. Every gather and scatter reads its positions through one of these;
     a position outside ends the run with an error that names `target`, the node as the user knows
-    it. So reading at a checked position cannot fail, and gathers can be fused like arithmetic.
+    it and its `axis`. So reading at a checked position cannot fail, and gathers can be fused like
+    arithmetic.
     """
 
     name = "check_index"
     traits = frozenset({Trait.READS_MANY})
     arity = 1
 
-    def __init__(self, size: int | Dim, target: Node) -> None:
+    def __init__(self, size: int | Dim, target: Node, axis: int) -> None:
         self.size = size
         self.target = target
+        self.axis = axis
 
     def infer(self, *types: TensorType) -> TensorType:
-        few = isinstance(self.size, int) and self.size < 2**31
-        return types[0].with_dtype(int32 if few else int64)
+        return types[0].with_dtype(positions(self.size))
+
+
+def positions(size: int | Dim) -> DType:
+    """The dtype of positions on an axis."""
+    return int32 if isinstance(size, int) and size < 2**31 else int64
 
 
 @lowers(RegionIn, RegionOut, Keep, After, Assume)
@@ -80,14 +89,44 @@ def indexed(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """Check the indices of a gather or a scatter first; once for all that share them. Half
     precision is added up in float32."""
     x, index, *rest = inputs
-    size = x.shape[node.attrs["axis"]]
-    safe = known.get((index, size))
-    if safe is None:
-        safe = known[index, size] = CheckIndex(size, node)(index)
+    axis = node.attrs["axis"]
+    safe = _checked(index, x.shape[axis], node, axis, known)
     if isinstance(node.prim, ScatterAdd) and node.dtype.is_half:
         wide = [cast(given, float32) for given in (x, *rest)]
         return cast(node.prim(wide[0], safe, wide[1]), node.dtype)
     return Node(node.prim, (x, safe, *rest), node.type, node.scope, node.source, node.origin)
+
+
+def _checked(index: Node, size: int | Dim, target: Node, axis: int, known: dict[Any, Node]) -> Node:
+    """Indices made safe, before they are repeated along other axes; counters need no check."""
+    if isinstance(index.prim, Iota) and index.shape[index.prim.axis] == size:
+        return index
+    if (index, size) not in known:
+        if isinstance(index.prim, Expand):
+            few = _checked(index.inputs[0], size, target, axis, known)
+            known[index, size] = index.prim(few)
+        else:
+            known[index, size] = CheckIndex(size, target, axis)(index)
+    return known[index, size]
+
+
+@lowers(RavelIndex)
+def ravelled(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """Check the indices on each axis; what is made of them needs no check on the joined axis."""
+    sizes, first = node.attrs["sizes"], node.attrs["axis"]
+    whole = product(sizes)
+    dtype = positions(whole)
+    place: Node | None = None
+    for axis, (index, size) in enumerate(zip(inputs, sizes, strict=True), first):
+        safe = cast(_checked(index, size, node, axis, known), dtype)
+        if place is not None:
+            step = expand(SizeOf(size, dtype)(), node.shape, tuple(range(node.type.rank)))
+            safe = place * step + safe
+        place = safe
+    assert place is not None
+    result = cast(place, int64)
+    known[result, whole] = place
+    return result
 
 
 @lowers(Sort, ArgSort)
