@@ -126,7 +126,7 @@ class Grid:
 
     def __init__(self, type: TensorType, cut: Sequence[int], steps: Mapping[int, int]) -> None:
         self.type, self.steps = type, steps
-        self._sizes = {axis: int(type.shape[axis]) for axis in cut}  # type: ignore[call-overload]
+        self._sizes = {axis: int(type.shape[axis]) for axis in cut}
         self.whole: list[Span] = []
         self.order: list[int] = []  # in which axes are divided
         for axis, n in enumerate(type.shape):

@@ -281,17 +281,17 @@ class Lookup(NamedTuple):
 
     x: Node
     axis: int
-    index: Node
+    places: Node
     order: tuple[int, ...]
     joined: bool
 
     def read(self) -> Node:
         """The elements of the key."""
-        last, lead = self.x.type.rank - 1, self.index.type.rank
+        last, lead = self.x.type.rank - 1, self.places.type.rank
         if self.joined or self.axis < last:
-            return ops.permute(Gather(self.axis)(self.x, self.index), self.order)
+            return ops.permute(Gather(self.axis)(self.x, self.places), self.order)
         # Rows: to add these up for the gradient takes less time than single numbers.
-        y = Gather(0)(ops.permute(self.x, (last, *range(last))), self.index)
+        y = Gather(0)(ops.permute(self.x, (last, *range(last))), self.places)
         return ops.permute(y, (*range(lead, lead + last), *range(lead)))
 
 
@@ -323,10 +323,10 @@ def look_up(x: Node, items: list[Any], adjacent: bool) -> Lookup:
         joined = product(x.shape[first : last + 1])
         x = ops.reshape(x, (*x.shape[:first], joined, *x.shape[last + 1 :]))
     rank = x.type.rank - 1 + index.type.rank
-    order = range(rank)
+    order = tuple(range(rank))
     if not adjacent:  # the axes of the index arrays come in front
         order = (*order[first : first + lead], *order[:first], *order[first + lead :])
-    return Lookup(x, first, index, tuple(order), last > first)
+    return Lookup(x, first, index, order, last > first)
 
 
 def _joined(x: Node, arrays: Mapping[int, Node], common: Shape) -> Node:

@@ -106,8 +106,9 @@ def updated(
     if not any(isinstance(k, Node | Chosen) for k in items):
         return _distinct(x, key, picked, probe, value, mode)
     if all(not isinstance(k, slice) or k == slice(None) for k in items):
-        at = look_up(x, items, adjacent)
-        new = SCATTERS[mode](at.axis)(at.x, at.index, permute(value, inverse(at.order)))
+        found = look_up(x, items, adjacent)
+        value = permute(value, inverse(found.order))
+        new = SCATTERS[mode](found.axis)(found.x, found.places, value)
         return reshape(new, x.shape)
     counter = reshape(Iota((x.type.size,), 0, int64)(), x.shape)
     at, flat = (reshape(n, (picked.type.size,)) for n in (getitem(counter, key), value))

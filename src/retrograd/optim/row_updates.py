@@ -29,16 +29,16 @@ class RowGradient(NamedTuple):
     """The gradient of a table: positions of rows, which may repeat, and at each the gradient of its
     row, which is the whole one."""
 
-    index: Node
+    places: Node
     values: Tensor
 
     def read(self, x: Tensor) -> Tensor:
         """The rows of an array of the table's shape."""
-        return Tensor(Gather(0)(x.node, self.index))
+        return Tensor(Gather(0)(x.node, self.places))
 
     def write(self, x: Tensor, rows: Tensor) -> Tensor:
         """The array with other rows, the same wherever a position repeats."""
-        return Tensor(ScatterSet(0)(x.node, self.index, rows.node))
+        return Tensor(ScatterSet(0)(x.node, self.places, rows.node))
 
 
 def row_gradient(g: Tensor) -> RowGradient | None:
