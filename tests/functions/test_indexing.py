@@ -217,6 +217,7 @@ def test_derivatives_by_several_index_arrays(key):
         np.testing.assert_allclose(of(stack), np.stack([slope, 4 * slope]), rtol=1e-5)
     leaf = rg.tensor(X, requires_grad=True)
     f(leaf).backward()
+    assert leaf.grad is not None
     np.testing.assert_allclose(leaf.grad, slope, rtol=1e-5)
     _, tangent = rg.jvp(lambda v: v[ours(key)], (x,), (2 * x,))
     np.testing.assert_array_equal(tangent, 2 * X[key])
@@ -279,7 +280,7 @@ def test_several_index_arrays_of_named_sizes():
         v = rng.normal(size=(n, m, k)).astype(np.float32)
         a, b = rng.integers(-n, n, s), rng.integers(-k, k, s)
         expected = np.zeros_like(v)
-        np.add.at(expected, (a, slice(None), b), 2 * v[a, :, b])
+        np.add.at(expected, (a, slice(None), b), 2 * v[a, :, b])  # type: ignore[arg-type]
         np.testing.assert_allclose(f(v, a, b), expected, rtol=1e-5)
     with pytest.raises(rg.IndexRangeError, match="index 4 on axis 2 of size 4"):
         f(np.zeros((5, 2, 4), np.float32), np.array([4]), np.array([4])).numpy()

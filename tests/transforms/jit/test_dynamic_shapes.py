@@ -386,6 +386,7 @@ def test_what_a_function_closes_over():
         assert y.tolist() == [[2.0, 4.0, 6.0]] * n
         w.grad = None
         y.sum().backward()
+        assert w.grad is not None
         assert w.grad.tolist() == [2.0 * n] * 3
     assert slopes.cache_stats()["compilations"] == 2
 

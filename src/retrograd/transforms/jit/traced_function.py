@@ -17,7 +17,7 @@ from retrograd.functions.broadcasting import as_node
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.graph.graph import captures
 from retrograd.ir import Dim, Graph, Node, TensorType, as_dtype, float64
-from retrograd.ir.verifier import nested
+from retrograd.ir.node import nested
 from retrograd.ops.assume import ExampleGuards, ShapeGuards
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import SizeOf, input_node
