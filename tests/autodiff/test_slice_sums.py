@@ -37,6 +37,8 @@ def contribution(draw, shape, kinds):
         elif kind == "box":
             a = draw.randrange(n)
             b = draw.randint(a + 1, n)
+        elif kind == "empty":
+            b = a = draw.randrange(n + 1)
         elif kind == "strided":
             step = 2
             a = draw.randrange(min(2, n))
@@ -49,7 +51,16 @@ def contribution(draw, shape, kinds):
     return x, pad(x, tuple(low), tuple(high), tuple(gap))
 
 
-KINDS = ["row", "box", "strided", "row whole", "row box", "row box strided whole"]
+KINDS = [
+    "row",
+    "box",
+    "strided",
+    "row empty",
+    "box empty whole",
+    "row whole",
+    "row box",
+    "row box strided whole",
+]
 
 
 @pytest.mark.parametrize("kinds", KINDS)

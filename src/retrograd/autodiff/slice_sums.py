@@ -70,6 +70,8 @@ def _placed(part: Node) -> Placed:
         n = inside.shape[axis]
         if isinstance(low, Dim) or isinstance(n, Dim) or isinstance(part.shape[axis], Dim):
             return Placed(part, part, {})
+        if n == 0:  # nothing lies in the box
+            return Placed(part, part, {})
         box[axis] = low, n, gap + 1 if n > 1 else 0
     return Placed(part, inside, box)
 

@@ -8,7 +8,7 @@ known to the compiler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple
 
@@ -30,11 +30,13 @@ from retrograd.ir import (
     TensorType,
     Trait,
     as_dtype,
+    evaluate,
     made_by,
     provenance,
     substitute,
 )
 from retrograd.ops.assume import Assume
+from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array, bind
 from retrograd.tuning import TUNING
@@ -138,6 +140,15 @@ class SizePattern:
                     return False
         return True
 
+    def sizes(self, shapes: Shapes) -> dict[str, int]:
+        """What the names stand for in shapes that follow it."""
+        return {
+            f"n{-1 - e}": n
+            for shape, entries in zip(shapes, self.entries, strict=True)
+            for n, e in zip(shape, entries, strict=True)
+            if e < 0
+        }
+
     def types(self, dtypes: Sequence[Any]) -> list[TensorType]:
         """The types of operands that follow it, those without a dtype of bools."""
         dims = [Dim(f"n{i}") for i in range(self.names)]
@@ -161,13 +172,14 @@ class CallKind:
     """Calls of a function on operands of these types: what they compute, and the programs."""
 
     __slots__ = (
-        "_backward", "_forward", "arguments", "is_sized", "kept", "leaves", "outputs", "result",
-        "site",
+        "_backward", "_forward", "_inner", "arguments", "is_sized", "kept", "leaves", "outputs",
+        "result", "site",
     )  # fmt: skip
 
     def __init__(self, arguments: Arguments, types: Sequence[TensorType], tensors: int) -> None:
         site = self.site = TraceSite()
         self.arguments = arguments
+        self._inner: set[Dim] = set()  # sizes of what is computed, but for names
         self.leaves = [_operand(site, k, t) for k, t in enumerate(types)]
         # Whether whole numbers have names, which arrays of as many elements stand for.
         self.is_sized = any(not t.is_static for t in types[tensors:])
@@ -205,10 +217,22 @@ class CallKind:
             raise Unfit
         self.site.numbers[found[0]] = 0
 
-    def check(self) -> None:
-        """`Unfit` where it holds for some sizes only."""
-        if any(isinstance(n.prim, Assume) for n in _below([y.node for y in self.outputs])):
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """`Unfit` where it holds for some sizes only, or its bits would not be those of a program
+        for these sizes: of Fourier transforms, and where a size inside is 0 or 1."""
+        for node in _below([y.node for y in self.outputs]):
+            if isinstance(node.prim, Assume):
+                raise Unfit
+            if isinstance(node.prim, Fft) and isinstance(node.shape[node.prim.axis], Dim):
+                raise Unfit
+            if isinstance(node.type, TensorType):
+                self._inner |= {d for d in node.shape if isinstance(d, Dim) and str(d) not in sizes}
+        if not self.serves(sizes):
             raise Unfit
+
+    def serves(self, sizes: Mapping[str, int]) -> bool:
+        """Whether no size inside is 0 or 1."""
+        return all(evaluate(d, sizes) > 1 for d in self._inner)
 
     def forward(self, tracked: bool) -> TraceProgram:
         """The program of the outputs, and with `tracked` of what is kept for the way back."""
@@ -332,7 +356,7 @@ def _generalized(
     key = call, dtypes, tuple(map(len, shapes))
     kinds = _BY_CALL.setdefault(key, [])
     for pattern, kind in kinds:
-        if pattern.fits(shapes):
+        if pattern.fits(shapes) and kind.serves(pattern.sizes(shapes)):
             return kind
     last, vary = _SEEN.get(key, (shapes, [[False] * len(s) for s in shapes]))
     vary = [
@@ -345,7 +369,7 @@ def _generalized(
         try:
             kind = CallKind(arguments(), pattern.types(dtypes), len(dtypes))
             if pattern.names:
-                kind.check()
+                kind.check(pattern.sizes(shapes))
         except (RetrogradError, TypeError, ValueError, Unfit):
             continue
         if pattern.names:  # others are found by their shapes
