@@ -117,6 +117,12 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def recorded(monkeypatch):
+    """Operations are recorded, however often sizes change: graphs are what families are of."""
+    monkeypatch.setattr(TUNING, "unknown_recordings", 10**6)
+
+
 def results(f: Callable[[Any], Any], n: int) -> list[bytes]:
     """The value of a function of n rows, and its gradient."""
     given = np.random.default_rng(n).standard_normal((n, 6)).astype(np.float32)
