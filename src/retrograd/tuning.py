@@ -38,11 +38,10 @@ class Tuning:
     search_value_ns: float = number(60.0, "time of a value that is looked for in a sorted row")
 
     # Eager code that does not repeat.
-    unknown_recordings: int = number(3,
+    unknown_recordings: int = number(6,
         "recordings in a row that were not all known, after which operations run at once")
     repeated_runs: int = number(8,
-        "runs in a row like earlier ones, after which they are recorded; each time as many times "
-        "more as before")
+        "runs in a row like earlier ones, after which they are recorded; each time twice as many")
     remembered_runs: int = number(256, "runs of which the hash is remembered")
     brief_run_calls: int = number(256, "calls that run at once, after which a look ends the run")
     remembered_calls: int = number(4096, "combinations of a call and of shapes with a program")
@@ -168,6 +167,13 @@ class Tuning:
     gil_held_ns: int = number(30_000, "for so long a call may keep other threads of Python waiting")
     kept_frames: int = number(256,
         "combinations of named sizes whose memory layout is kept at hand")
+    specialized_sizes: int = number(8,
+        "sizes for which a program of many brief nodes is compiled before those that change get "
+        "names")
+    many_nodes: int = number(200, "nodes of a program of many")
+    brief_node_ns: float = number(100.0,
+        "nodes that take less, as predicted, are brief: loops over named sizes would cost more "
+        "than what they do")
     named_programs: int = number(64,
         "programs of a jit function for sizes that have got names, of one kind of arguments")
     named_variants: int = number(4, "those of them that differ in what they assume of sizes alone")

@@ -218,7 +218,7 @@ class TraceSite:
         self.repeats += 1
         if self.repeats >= self.patience:
             self.repeats = self.unknown = 0
-            self.patience *= TUNING.repeated_runs  # what is not known then costs more than it saves
+            self.patience *= 2  # what is not known then costs more than it saves
 
     def leaf(self, slot: int, node: Node, freed: bool) -> TraceNode:
         """The trace node of the array in a slot."""

@@ -504,3 +504,20 @@ def test_names_declared_elsewhere_are_not_taken():
     keys = [spec((Dim("N"), 3), float32), spec((5,), float32)]
     found = SizeFamily("first", keys, [True, False], ["x", "y"])
     assert found.generalize([6], Made(), list) == {(1, 0): "M"}
+
+
+def test_few_sizes_of_a_program_of_many_brief_nodes_are_compiled_by_themselves(monkeypatch):
+    monkeypatch.setattr(TUNING, "many_nodes", 3)
+    monkeypatch.setattr(TUNING, "specialized_sizes", 2)
+
+    def f(x):
+        for _ in range(4):
+            x = rg.tanh(x) * 0.5
+        return x
+
+    jitted: Any = rg.jit(f)
+    for count, n in enumerate((3, 4, 5, 3, 6), 1):
+        x = np.linspace(0, 1, n, dtype=np.float32)
+        np.testing.assert_array_equal(jitted(x).numpy(), f(rg.tensor(x)).numpy())
+        assert jitted.cache_stats()["compilations"] == min(count, 3)
+    assert jitted.named_sizes

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, TensorType, evaluate, solve
 from retrograd.ops.assume import ExampleGuards
+from retrograd.runtime.executable import Executable
 from retrograd.tuning import TUNING
 
 LETTERS = "NMLKPQRSTUVWABCDEFGHIJ"
@@ -121,6 +122,19 @@ class SizeFamily:
         self._needed: dict[int, str] = {}  # positions of sizes whose values are needed, and why
         self._refused: dict[tuple[Group, ...], str] = {}  # what cannot change independently, why
         self._failed = 0
+        self._specialized = 1  # sizes that were compiled by themselves
+
+    def waits(self) -> bool:
+        """Whether sizes are compiled by themselves for now: those of a program of many brief nodes,
+        while they are few. Names would make it several times as slow."""
+        program = self.first.program
+        at = program.last if isinstance(program, Executable) else None
+        if at is None or self._specialized >= TUNING.specialized_sizes:
+            return False
+        nodes = len(program.graph)
+        brief = TUNING.many_nodes <= nodes > at.placement.nanoseconds / TUNING.brief_node_ns
+        self._specialized += brief
+        return brief
 
     def __len__(self) -> int:
         return sum(map(len, self._named.programs.values()))

@@ -330,7 +330,7 @@ class Jit:
         with gc_paused():
             family = self._families.get(call.family)
             traced = None
-            if family is not None and not exactly:
+            if family is not None and not exactly and not family.waits():
                 make = functools.partial(self._named, call, names, family.first)
                 traced = family.generalize(call.sizes, make, lambda: self._plain(call))
             report = [] if family is None else family.report()
