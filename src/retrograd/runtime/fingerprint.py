@@ -29,7 +29,7 @@ ROOMS = ("autodiff", "codegen", "ir", "ops", "passes", "runtime", "schedule", "t
 READING = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 
 
-class Source(NamedTuple):
+class SourceFile(NamedTuple):
     """A file, and what the system says of its content: on POSIX systems nobody can set `changed`,
     on Windows it is when the file was made."""
 
@@ -40,8 +40,8 @@ class Source(NamedTuple):
     number: int
 
     @staticmethod
-    def of(path: str, found: os.stat_result) -> Source:
-        return Source(path, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    def of(path: str, found: os.stat_result) -> SourceFile:
+        return SourceFile(path, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
 def program_key(graph: Graph, identity: Sequence[str], *options: object) -> str | None:
@@ -91,32 +91,32 @@ def fingerprint() -> str | None:
     return found
 
 
-def _sources() -> list[Source]:
+def _sources() -> list[SourceFile]:
     """The files of `ROOMS`, in an order that is always the same."""
     found = []
     todo = [os.path.join(ROOT, room) for room in ROOMS]
     while todo:
         path = todo.pop()
         if path.endswith(".py"):
-            found.append(Source.of(path, os.stat(path)))
+            found.append(SourceFile.of(path, os.stat(path)))
             continue
         with os.scandir(path) as entries:
             for entry in entries:
                 if not entry.is_dir():
-                    found.append(Source.of(entry.path, os.stat(entry.path)))
+                    found.append(SourceFile.of(entry.path, os.stat(entry.path)))
                 elif entry.name != "__pycache__":
                     todo.append(entry.path)
     return sorted(found)
 
 
-def _hash(sources: Sequence[Source]) -> str | None:
+def _hash(sources: Sequence[SourceFile]) -> str | None:
     """The hash of all names and contents; None where one is not any more what it was."""
     h = sha256()
     for source in sources:
         # By the system's own functions: with objects for files it would take three times as long.
         file = os.open(source.path, READING)
         try:
-            is_same = Source.of(source.path, os.fstat(file)) == source
+            is_same = SourceFile.of(source.path, os.fstat(file)) == source
             content = os.read(file, source.size)
         finally:
             os.close(file)
