@@ -38,6 +38,23 @@ def test_gradients_of_composites_through_nodes():
     np.testing.assert_allclose(x.grad.numpy()[0], 2 * value * p * 1.5, rtol=1e-5)
 
 
+def test_composites_with_whole_numbers_through_nodes():
+    data = np.random.default_rng(0).normal(size=(2, 4, 3))
+    found = []
+    for inner in (False, True):
+        x = rg.tensor(data, requires_grad=True)
+        y = (rg.nn.functional.group_norm(x * 1.5, 2) ** 3).sum()
+        if inner:
+            y.retain_grad()
+            (y * 1.0).backward()  # on nodes
+        else:
+            y.backward()
+        assert x.grad is not None
+        found.append(x.grad.numpy())
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12, atol=1e-14)
+    assert np.abs(found[0]).max() > 0.1
+
+
 def test_transforms_run_call_by_call():
     def f(x):
         y = x * x

@@ -287,8 +287,9 @@ class CallKind:
         """The nodes of the outputs for operands that are nodes, of the sizes of arrays."""
         inputs = [x.node for x in self.leaves]
         graph = Graph(inputs, [y.node for y in self.outputs])
-        graph = graph.bind(bind(inputs, arrays[: len(inputs)]))
-        new = zip(graph.inputs, [*values[: len(arrays)]], strict=False)
+        at_hand = [(x, a) for x, a in zip(inputs, arrays, strict=False) if a is not None]
+        graph = graph.bind(bind([x for x, _ in at_hand], [a for _, a in at_hand]))
+        new = zip(graph.inputs, values, strict=False)
         return substitute(graph.outputs, {x: v for x, v in new if isinstance(v, Node)})
 
     def _plan(self, given: Sequence[int], at: Sequence[int], more: Sequence[bool]) -> BackwardPlan:

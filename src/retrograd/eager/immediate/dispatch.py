@@ -244,50 +244,41 @@ def run_function(
     if is_basic(f, args):
         x = args[0]
         return run_slice(f, x, args[1]) if isinstance(x, LazyTensor) else MISSED
-    flat = _Flat()
-    try:
-        flat.parts.append(f)
-        for i, a in enumerate(args):
-            flat.enter(a, is_array[i] if i < len(is_array) else rest)
-        for name, a in kwargs.items():
-            flat.parts.append(name)
-            flat.enter(a, name in arrays)
-    except (Unfit, RetrogradError):
-        return MISSED
-    if not flat.handles:
-        return MISSED
-
-    def arguments() -> Arguments:
-        made = _Flat(len(flat.handles))
-        placed = [
-            made.enter(a, is_array[i] if i < len(is_array) else rest) for i, a in enumerate(args)
-        ]
-        return Arguments(f, placed, {n: made.enter(a, n in arrays) for n, a in kwargs.items()})
-
-    return run_call(tuple(flat.parts), flat.handles, arguments, tuple(flat.ints))
+    flags = [is_array[i] if i < len(is_array) else rest for i in range(len(args))]
+    return _run_flat(f, flags, arrays, args, kwargs, Arguments)
 
 
 def run_composite(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """A call of a function on tensors, as one operation."""
-    flat = _Flat()
-    try:
-        flat.parts.append(f)
-        for a in args:
-            flat.enter(a, False)
+    return _run_flat(f, [False] * len(args), (), args, kwargs, TensorArguments)
+
+
+def _run_flat(
+    f: Callable[..., Any], flags: Sequence[bool], arrays: Collection[str],
+    args: Sequence[Any], kwargs: Mapping[str, Any], make: type[Arguments],
+) -> Any:  # fmt: skip
+    """A call, taken apart; `flags` and `arrays` tell which arguments may be arrays."""
+
+    def entered(flat: _Flat) -> tuple[list[Any], dict[str, Any]]:
+        placed = [flat.enter(a, flag) for a, flag in zip(args, flags, strict=True)]
+        named = {}
         for name, a in kwargs.items():
             flat.parts.append(name)
-            flat.enter(a, False)
+            named[name] = flat.enter(a, name in arrays)
+        return placed, named
+
+    flat = _Flat()
+    flat.parts.append(f)
+    try:
+        entered(flat)
     except (Unfit, RetrogradError):
         return MISSED
     if not flat.handles:
         return MISSED
-
-    def arguments() -> Arguments:
-        made = _Flat(len(flat.handles))
-        placed = [made.enter(a, False) for a in args]
-        return TensorArguments(f, placed, {n: made.enter(a, False) for n, a in kwargs.items()})
-
-    return run_call(tuple(flat.parts), flat.handles, arguments, tuple(flat.ints))
+    tensors = len(flat.handles)
+    return run_call(
+        tuple(flat.parts), flat.handles, lambda: make(f, *entered(_Flat(tensors))), tuple(flat.ints)
+    )
 
 
 class TensorArguments(Arguments):
