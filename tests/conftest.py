@@ -19,7 +19,8 @@ os.environ["RETROGRAD_CACHE_DIR"] = "off"
 os.environ.setdefault("RETROGRAD_BACKGROUND", "0")
 
 COMPILED = [
-    f"retrograd.accelerate.{name}" for name in ("_fast_call", "_tensor", "_value", "_instructions")
+    f"retrograd.accelerate.{name}"
+    for name in ("_fast_call", "_immediate", "_instructions", "_tensor", "_value")
 ]
 
 

@@ -200,6 +200,8 @@ class TestState:
         assert (x.state, y.state) == (State.DONATED, State.CONCRETE)
         assert y.is_dehydrated()
         assert y.shape == (1,)
+        assert y.is_dehydrated()
+        assert not y.requires_grad
         assert not y.is_dehydrated()
         assert y.state is State.CONCRETE
 
@@ -219,5 +221,6 @@ class TestState:
                         ):
                             found.add((path.relative_to(source).as_posix(), f.name))
         assert found == {
-            ("eager/lazy_tensor.py", name) for name in ("_become", "deferred", "dehydrated")
+            ("eager/lazy_tensor.py", name)
+            for name in ("_become", "deferred", "dehydrated", "output")
         }

@@ -40,11 +40,11 @@ def test_layers_are_looked_through_and_callbacks_are_the_user_s():
 
 def test_below_the_command_a_recipe_is_the_user(monkeypatch):
     """Where no line of a user's is to be found: as if this file were of a recipe."""
-    monkeypatch.setitem(source._WHERE, __file__, source.RECIPE)
+    monkeypatch.setitem(source.PLACES, __file__, source.RECIPE)
     found: list[Any] = []
     namespace: dict[str, Any] = {"call": lambda: found.append(user_source())}
     code = compile("def command():\n    recipe(call)\n", "command.py", "exec")
-    monkeypatch.setitem(source._WHERE, "command.py", source.TOOL)
+    monkeypatch.setitem(source.PLACES, "command.py", source.TOOL)
     exec(code, namespace)
     namespace["recipe"] = lambda f: f()
     namespace["command"]()

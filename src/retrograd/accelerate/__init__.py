@@ -11,7 +11,7 @@ from types import ModuleType
 
 from retrograd.accelerate.stamp import STAMP
 
-NAMES = ("fast_call", "instructions", "tensor", "value")
+NAMES = ("fast_call", "immediate", "instructions", "tensor", "value")
 _REFUSED: list[str] = []
 
 

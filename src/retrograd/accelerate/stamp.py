@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "3a05eb7f"
+STAMP = "4b387944"
 
 
 def stamp_of_sources(folder: Path) -> str:

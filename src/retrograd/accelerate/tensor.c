@@ -18,6 +18,7 @@
 #include <structmember.h>
 
 #include "handle.h"
+#include "immediate.h"
 
 /* Part of the stable ABI from 3.12 on, and the same since 3.9. */
 #ifndef Py_TPFLAGS_HAVE_VECTORCALL
@@ -59,8 +60,11 @@ typedef struct {
     vectorcallfunc call;
     PyObject *python, *op, *swapped; /* `swapped` is NULL where the first argument has to be a tensor */
     PyObject *attributes, *weak;
-    char arity, numbers; /* arity 0: some tensors, and options */
+    /* arity 0: some tensors, and options; COMPOSITE: the same, which is no single operation where
+       it is recorded */
+    char arity, numbers;
 } Function;
+
 
 static PyTypeObject *handle_base, *node_base, *buffer_base, *function_type;
 
@@ -69,7 +73,8 @@ static PyTypeObject *handle_class, *node_class, *buffer_class, *graph_node_class
 static PyObject *current, *enabled, *integers, *floats;
 static PyObject *method_type, *name_buffer, *no_options, *slice_names;
 
-static Handle *spare; /* linked through `state` */
+static Immediate immediate; /* what serves calls where operations run at once; NULL: nothing */
+static Handle *spare;       /* linked through `state` */
 static int spares;
 
 /* -- handles ----------------------------------------------------------------------------------- */
@@ -908,7 +913,7 @@ static PyObject *with_options(Function *f, PyObject *const *args, Py_ssize_t n, 
 /* A function of one or two arguments; NULL without an exception as above. */
 static PyObject *serve(Function *f, PyObject *x, PyObject *other)
 {
-    if (handle_class == NULL)
+    if (handle_class == NULL || f->arity == COMPOSITE)
         return NULL;
     if (f->arity == 1)
         return is_handle(x) ? single(f, (Handle *)x) : NULL;
@@ -918,6 +923,21 @@ static PyObject *serve(Function *f, PyObject *x, PyObject *other)
         && (PyFloat_CheckExact(x) || PyLong_CheckExact(x)))
         return pair(f, f->swapped, other, x);
     return NULL;
+}
+
+/* The same where operations run at once, of positional arguments and named ones behind them. */
+static PyObject *run_at_once(Function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    ImmediateCall call = {f->op, f->python, args, n, 0, names, f->arity, f->numbers};
+    if (immediate == NULL || handle_class == NULL)
+        return NULL;
+    if (names != NULL)
+        call.named = PyTuple_Size(names);
+    if (f->arity == 1 || f->arity == 2) {
+        if (n != f->arity || call.named > 0 || !is_handle(args[0]))
+            return NULL;
+    }
+    return (*immediate)(&call);
 }
 
 /* -- functions --------------------------------------------------------------------------------- */
@@ -933,6 +953,8 @@ static PyObject *function_vectorcall(PyObject *callable, PyObject *const *args, 
         result = with_options(self, args, n, names);
     else if (named == 0 && n == self->arity)
         result = serve(self, args[0], n == 2 ? args[1] : NULL);
+    if (result == NULL && !PyErr_Occurred())
+        result = run_at_once(self, args, n, names);
     if (result != NULL || PyErr_Occurred())
         return result;
     positional = PyTuple_New(n);
@@ -1026,8 +1048,8 @@ static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *keyw
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OiO|Op", names, &python, &arity, &op,
                                      &swapped, &numbers))
         return NULL;
-    if (arity < 0 || arity > 2) {
-        PyErr_SetString(PyExc_ValueError, "functions are of 0, 1 or 2 arrays");
+    if (arity < 0 || arity > COMPOSITE) {
+        PyErr_SetString(PyExc_ValueError, "functions are of 0, 1 or 2 arrays, or composites");
         return NULL;
     }
     self = (Function *)make(type, 0);
@@ -1101,7 +1123,9 @@ static Function *plain[OPERATORS], *reflected[OPERATORS];
 
 static PyObject *operate(Function *f, PyObject *x, PyObject *other)
 {
-    PyObject *result = serve(f, x, other);
+    PyObject *args[] = {x, other}, *result = serve(f, x, other);
+    if (result == NULL && !PyErr_Occurred())
+        result = run_at_once(f, args, other != NULL ? 2 : 1, NULL);
     if (result != NULL || PyErr_Occurred())
         return result;
     return PyObject_CallFunctionObjArgs(f->python, x, other, NULL);
@@ -1267,8 +1291,18 @@ static PyObject *install(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *install_immediate(PyObject *module, PyObject *capsule)
+{
+    Immediate *found = PyCapsule_GetPointer(capsule, "retrograd.accelerate._immediate.serve");
+    if (found == NULL)
+        return NULL;
+    immediate = *found;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef module_methods[] = {
     {"install", install, METH_VARARGS, "Serve these classes from now on."},
+    {"install_immediate", install_immediate, METH_O, "Have this serve operations that run at once."},
     {NULL},
 };
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from retrograd.eager.listeners import sees_all
 from retrograd.eager.modes import current_backend, unseen
 from retrograd.eager.program_cache import GRADIENTS, LOCK
 from retrograd.eager.quick_dispatch import lookup_operand, make_handle
-from retrograd.eager.segment_backward import backward_path, gradients
+from retrograd.eager.segment_backward import backward_path, gradients, gradients_by_calls
 from retrograd.eager.segments import split
 from retrograd.eager.trace_buffer import TraceBuffer, end_run
 from retrograd.eager.trace_cache import TraceNode
@@ -184,10 +185,7 @@ def _through_segments(root: LazyTensor, seed: Any) -> bool:
         return False
     if root._trace_node is not None and not split(root._buffer, [root]):
         return False
-    if root._trace_node is not None or grad_fn_of(root.leaf_or_node) is None:
-        return False
-    path = backward_path(root.leaf_or_node)
-    if path is None:
+    if root._trace_node is not None:
         return False
     if seed is None:
         start = np.ones((), root.dtype.dtype)
@@ -196,6 +194,16 @@ def _through_segments(root: LazyTensor, seed: Any) -> bool:
     else:
         given: Any = _seed(seed, root.leaf_or_node).prim
         start = given.array
+    by_calls = gradients_by_calls(root, start)
+    if by_calls is not None:
+        pairs = [by_calls[x] for x in sorted(by_calls, key=attrgetter("id"))]
+        _accumulate([(h, g) for h, g in pairs if h is not None])
+        return True
+    if grad_fn_of(root.leaf_or_node) is None:
+        return False
+    path = backward_path(root.leaf_or_node)
+    if path is None:
+        return False
     ends = dict(sorted(path.ends.items(), key=lambda item: item[0].id))
     found = gradients(root.leaf_or_node, start, path)
     _accumulate([(h, found[x]) for x, h in ends.items() if h is not None and x in found])

@@ -18,7 +18,7 @@ import numpy as np
 
 from retrograd.eager.call_cache import collected, lookup_call
 from retrograd.eager.conversion import as_array, holds_arrays, lost, returned
-from retrograd.eager.fast_path import MISSED, Operation, with_native_twin
+from retrograd.eager.fast_path import COMPOSITE, MISSED, Operation, with_native_twin
 from retrograd.eager.immediate.dispatch import run_composite
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf
@@ -107,7 +107,7 @@ def composite(f: F) -> F:
                 return found
         return told(*args, **kwargs)
 
-    return call  # type: ignore[return-value]
+    return with_native_twin(call, COMPOSITE, f)  # type: ignore[return-value]
 
 
 def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 MISSED = object()  # in place of a result: this has to be recorded on nodes
+COMPOSITE = 3  # in place of an arity: a function on tensors that is recorded as what it calls
 
 
 class HandleBase:

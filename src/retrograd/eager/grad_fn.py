@@ -19,7 +19,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from retrograd.eager.leaf import VALUES
+from retrograd.eager.immediate_base import OutputBase
+from retrograd.eager.leaf import VALUES, ConcreteLeaf
 from retrograd.eager.program_cache import LOCK
 from retrograd.eager.trace_cache import TraceNode, TracePart, TraceSite, fill
 from retrograd.ir import Graph, Node, substitute
@@ -103,8 +104,44 @@ class GradFn(NamedTuple):
     """How the value of a leaf was computed: which trace node of a segment it is, or result of a
     call."""
 
-    segment: Any  # TapeSegment | JitCall | FunctionCall
+    segment: Any  # TapeSegment | JitCall | Call
     output: Any  # TraceNode | int
+
+
+class Output(OutputBase):
+    """A result of a call that has run: its array, the call if a gradient may go back through it
+    (else None), and which of its results it is. Who asks gets a leaf for it, always the same."""
+
+    __slots__ = ()
+
+    array: Array
+    call: Any
+    index: int
+    freed: bool  # backward() has gone through it: no gradient does again
+    _leaf: Node | None
+
+    @classmethod
+    def of(cls, array: Array, call: Any, index: int, freed: bool) -> Output:
+        """A result."""
+        new = cls()
+        new.array, new.call, new.index, new.freed, new._leaf = array, call, index, freed, None
+        return new
+
+    @property
+    def leaf(self) -> Node:
+        """The leaf that stands for it among nodes."""
+        if self._leaf is None:
+            with LOCK:
+                if self._leaf is None:
+                    prim, call = ConcreteLeaf(self.array, None, self.freed), self.call
+                    where: Any = ("", None)
+                    if call is not None:
+                        prim.grad_fn = GradFn(call, self.index)
+                        where = call.scope, call.source
+                    self._leaf = Node(prim, (), prim.type, *where)
+        found = self._leaf
+        assert found is not None
+        return found
 
 
 def grad_fn_of(node: Node) -> GradFn | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from retrograd.eager.fast_path import HandleBase
-from retrograd.eager.grad_fn import full_history, grad_fn_of
+from retrograd.eager.grad_fn import Output, full_history, grad_fn_of
 from retrograd.eager.leaf import (
     FREED,
     PENDING,
@@ -32,7 +32,7 @@ from retrograd.eager.leaf import (
     leaf_handle,
     snapshot,
 )
-from retrograd.eager.listeners import block_listener, is_held, registered
+from retrograd.eager.listeners import block_listener, is_held, listening, registered
 from retrograd.eager.modes import current_backend, is_tracing, is_unseen
 from retrograd.eager.program_cache import (
     LOCK,
@@ -57,7 +57,7 @@ from retrograd.eager.trace_cache import TraceNode
 from retrograd.eager.weak_types import is_weak as is_weak_node
 from retrograd.eager.weak_types import weak, wide
 from retrograd.errors import ArgumentError, DonatedError, IndexRangeError, LinAlgError
-from retrograd.ir import DType, Node, Provenance, Shape, Source, TensorType, made_by
+from retrograd.ir import DType, Node, Provenance, Shape, Source, TensorType, as_dtype, made_by
 from retrograd.ops.identity import StopGradient
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executors.nan_observer import CHECKED, check_given, checked
@@ -111,7 +111,7 @@ class State(Enum):
 
     DEFERRED = "a `TraceNode`: an operation recorded in the trace buffer `_buffer`"
     NODE = "a `Node` of a graph whose value is not at hand"
-    CONCRETE = "an array at hand: a `Node` that is a leaf, or no more than the array"
+    CONCRETE = "an array at hand: a `Node` that is a leaf, an `Output`, or no more than the array"
     FREED = "a trace node or a leaf that backward() has gone through: no gradient goes again"
     DONATED = "`Donated`: its memory went to a compiled function"
 
@@ -152,7 +152,7 @@ class LazyTensor(HandleBase):
 
     handle_class: ClassVar[type[LazyTensor]]  # the class results are wrapped in: Tensor
 
-    _state: TraceNode | Node | Array | Donated
+    _state: TraceNode | Node | Output | Array | Donated
     _buffer: TraceBuffer  # of a trace node, and of what is on a tape
     _array: Any  # that of a leaf in `_state`, where C looks for it; None: it has not asked
 
@@ -179,7 +179,7 @@ class LazyTensor(HandleBase):
 
     # -- changes of the state ---------------------------------------------------------------------
     def _become(
-        self, state: TraceNode | Node | Array | Donated, buffer: TraceBuffer = NOWHERE
+        self, state: TraceNode | Node | Output | Array | Donated, buffer: TraceBuffer = NOWHERE
     ) -> None:
         """Stand for something, from here on."""
         self._array = None
@@ -196,6 +196,15 @@ class LazyTensor(HandleBase):
         return new
 
     @classmethod
+    def output(cls, output: Output, requires_grad: bool) -> Any:
+        """A handle on a result of a call that has run."""
+        new = object.__new__(cls.handle_class)
+        new._state = output
+        new._buffer = NOWHERE
+        new._requires_grad = requires_grad
+        return new
+
+    @classmethod
     def dehydrated(cls, array: Array) -> Self:
         """A tensor that is no more than this array."""
         new = object.__new__(cls)
@@ -204,7 +213,7 @@ class LazyTensor(HandleBase):
 
     def is_dehydrated(self) -> bool:
         """Whether there is no more than an array, or than what says who took it."""
-        return not isinstance(self._state, TraceNode | Node)
+        return not isinstance(self._state, TraceNode | Node | Output)
 
     def bare_array(self) -> Array | None:
         """The array of what is no more than that."""
@@ -217,7 +226,7 @@ class LazyTensor(HandleBase):
             state = self._state
             if isinstance(state, Donated):
                 raise state.error()
-            if isinstance(state, TraceNode | Node):
+            if isinstance(state, TraceNode | Node | Output):
                 return  # it is there by now, or was never set
             prim = ConcreteLeaf(state)
             self._grad = None
@@ -261,13 +270,14 @@ class LazyTensor(HandleBase):
         state = self._state
         if isinstance(state, Donated):
             return State.DONATED
-        if not isinstance(state, TraceNode | Node):
+        if not isinstance(state, TraceNode | Node | Output):
             return State.CONCRETE
         if self.is_freed:
             return State.FREED
         if isinstance(state, TraceNode):
             return State.DEFERRED
-        return State.CONCRETE if isinstance(state.prim, ConcreteLeaf) else State.NODE
+        at_hand = isinstance(state, Output) or isinstance(state.prim, ConcreteLeaf)
+        return State.CONCRETE if at_hand else State.NODE
 
     @property
     def _trace_node(self) -> TraceNode | None:
@@ -281,6 +291,8 @@ class LazyTensor(HandleBase):
         while not isinstance(state := self._state, Node):
             if isinstance(state, TraceNode):
                 return self.node
+            if isinstance(state, Output):
+                return state.leaf
             self._hydrate()
         return state
 
@@ -352,7 +364,11 @@ class LazyTensor(HandleBase):
 
     @property
     def _type(self) -> TensorType:
-        state = self._state
+        state: Any = self._state
+        if isinstance(state, Output):
+            state = state.array
+        if isinstance(state, np.ndarray):
+            return TensorType(as_dtype(state.dtype), state.shape)
         return state.type if isinstance(state, TraceNode) else self.leaf_or_node.type
 
     @property
@@ -368,7 +384,9 @@ class LazyTensor(HandleBase):
         state = self._state
         if isinstance(state, TraceNode):
             return self._buffer.values.get(state)
-        return known(self.leaf_or_node)
+        if isinstance(state, Output):
+            return state.array
+        return state if isinstance(state, np.ndarray) else known(self.leaf_or_node)
 
     @property
     def is_computed(self) -> bool:
@@ -379,7 +397,9 @@ class LazyTensor(HandleBase):
     def is_freed(self) -> bool:
         """Whether `backward()` has run, so that the history is gone."""
         state = self._state
-        return state.freed if isinstance(state, TraceNode) else is_freed(self.leaf_or_node)
+        if isinstance(state, TraceNode | Output):
+            return state.freed
+        return is_freed(self.leaf_or_node)
 
     @property
     def is_source(self) -> bool:
@@ -462,10 +482,13 @@ class LazyTensor(HandleBase):
         holds the history, it stays what it is."""
         state = self._state
         if self._buffer.is_taped() or (
-            not isinstance(state, TraceNode) and is_held(self.leaf_or_node)
+            not isinstance(state, TraceNode) and listening() and is_held(self.leaf_or_node)
         ):
             return
         self._requires_grad = False
+        if isinstance(state, Output):
+            self._become(Output.of(state.array, None, 0, True))
+            return
         array = self._known()
         if isinstance(state, TraceNode) and array is None:
             self._become(state.free_history(), self._buffer)

@@ -63,6 +63,17 @@ def buffer_for(handles: Sequence[LazyTensor]) -> TraceBuffer | None:
     return buffer
 
 
+def begin_run() -> bool:
+    """Whether operations run at once from here on: C asks where nothing is recorded at the moment,
+    which begins a recording if they do not."""
+    if CURRENT.buffer.open or not runs_now() or current() is not NOW:
+        return False
+    if split_buffers(pending()):
+        return True
+    CURRENT.run = None
+    return False
+
+
 def _with_listeners(handles: Sequence[LazyTensor]) -> TraceBuffer | object | None:
     """The same where somebody listens. `MISSED`
     where none of them has to do with it."""

@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from retrograd.autodiff import pullback
-from retrograd.eager.grad_fn import JitCall, TapeSegment, grad_fn_of
+from retrograd.eager.grad_fn import JitCall, Output, TapeSegment, grad_fn_of
 from retrograd.eager.immediate.function_call import Call
 from retrograd.eager.immediate.slicing import SlicedGradients
+from retrograd.eager.immediate_base import compiled
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf_handle
 from retrograd.eager.modes import current_backend
@@ -25,6 +26,28 @@ from retrograd.ir import Node
 from retrograd.ops.identity import StopGradient
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array
+
+
+def gradients_by_calls(
+    root: LazyTensor, seed: Array, wanted: Collection[Node] = ()
+) -> dict[Node, tuple[LazyTensor | None, Array]] | None:
+    """The gradient of what calls alone lead to, by leaf, with the handle that gets it: found in C.
+    None where Python has to find it."""
+    if compiled is None or not isinstance(root._state, Output) or current_backend() != "llvm":
+        return None
+    walk = compiled.walk(root._state)
+    if walk is None:
+        return None
+    handles: list[LazyTensor | None] = []
+    for x in walk.leaves:
+        prim: Any = x.prim
+        if prim.replaced or prim.freed or prim.grad_fn is not None:
+            return None
+        handles.append(leaf_handle(x))
+    pairs = list(zip(walk.leaves, handles, strict=True))
+    asked = [h is not None or x in wanted for x, h in pairs]
+    found = walk.run(seed, asked, SlicedGradients())
+    return {x: (h, g) for (x, h), g in zip(pairs, found, strict=True) if g is not None}
 
 
 class BackwardPath(NamedTuple):

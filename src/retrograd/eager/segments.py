@@ -21,7 +21,7 @@ from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import known_as, leaf_handle
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import COUNTS, LOCK
-from retrograd.eager.trace_buffer import CURRENT, TraceBuffer, remember
+from retrograd.eager.trace_buffer import TraceBuffer, recorded_here, remember
 from retrograd.eager.trace_cache import TraceNode, TraceSite
 from retrograd.eager.trace_program import TraceProgram
 from retrograd.errors import RetrogradError
@@ -106,7 +106,7 @@ def split_buffers(buffers: Iterable[TraceBuffer], operands: Sequence[LazyTensor]
     """Cut buffers into segments. False where a computation fails, or where their recordings overlap
     with others that a gradient may go through: segments follow one another."""
     distinct = dict.fromkeys(buffers)
-    histories = [x for ref in CURRENT.histories if (x := ref()) is not None]
+    histories = recorded_here()
     if not distinct.keys() <= set(histories):  # another thread may be recording there
         return False
     times = [t for x in histories for t in _times(x)]

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from retrograd.eager import listeners
 from retrograd.eager.fast_path import TraceBufferBase
 from retrograd.eager.grad_fn import TapeSegment, full_history, next_number
+from retrograd.eager.immediate_base import Run
 from retrograd.eager.leaf import VALUES
 from retrograd.eager.listeners import BLOCK, Listener
 from retrograd.eager.modes import current_backend, is_tracing, is_unseen
@@ -189,10 +190,7 @@ NOW = TraceBuffer(TraceSite())  # in place of a buffer: operations run at once
 
 class _Current(threading.local):
     buffer: TraceBuffer = NOWHERE
-    run: TraceSite | None = None  # where operations began to run at once, if they do
-    calls: int = 0  # how many have run since
-    what: int = 0  # a hash of these
-    start: int = 0  # the number before those of these calls
+    run: Run | None = None  # the operations that run at once, if they do
 
     def __init__(self) -> None:
         # What the thread has recorded since it made nodes of all that there was.
@@ -209,8 +207,8 @@ def current() -> TraceBuffer:
     if not buffer.open:
         site = site_of(*user_place())
         if site.opens() and runs_now():
-            CURRENT.run, CURRENT.calls, CURRENT.what = site, 0, 0
-            CURRENT.start = next_number()
+            CURRENT.run = Run(site, next_number())
+            remember(CURRENT.run)
             return NOW
         buffer = _open(site)
     return buffer
@@ -237,22 +235,23 @@ def runs_now() -> bool:
 
 def record_instead() -> None:
     """An operation cannot run at once: it is recorded, and what comes after it."""
-    site = CURRENT.run
-    assert site is not None
-    _open(site)
+    run = CURRENT.run
+    assert run is not None
+    _open(run.site)
 
 
 def end_run() -> None:
     """A gradient is taken: what comes next is another recording."""
-    site, CURRENT.run = CURRENT.run, None
-    if site is not None:
-        site.ran(CURRENT.what)
+    run, CURRENT.run = CURRENT.run, None
+    if run is not None:
+        run.site.ran(run.what)
 
 
 def looked() -> None:
     """Somebody looks, which ends a recording, and a run unless it has just begun: where somebody
     looks again and again there is nothing to record."""
-    if CURRENT.calls >= TUNING.brief_run_calls:
+    run = CURRENT.run
+    if run is not None and run.calls >= TUNING.brief_run_calls:
         end_run()
 
 
@@ -341,7 +340,7 @@ def materialize(
     that are not in a buffer.
     """
     asked = dict.fromkeys([x for buffer in buffers for x in buffer.together()])
-    known = [x for ref in CURRENT.histories if (x := ref()) is not None]
+    known = recorded_here()
     recorded = [x for buffer in known if isinstance(buffer, TraceBuffer) for x in buffer.together()]
     all_buffers = dict.fromkeys((*asked, *recorded))
     with ExitStack() as locks:
@@ -366,8 +365,12 @@ def materialize(
                 gone[h._buffer].append(h)
         parts = [x.part() for x in known if not isinstance(x, TraceBuffer)]
         parts += [buffer.part(held) for buffer, held in gone.items()]
-        CURRENT.histories = [weakref.ref(buffer) for buffer in all_buffers if buffer not in gone]
+        CURRENT.histories = [ref for ref in CURRENT.histories if isinstance(x := ref(), Run)]
+        CURRENT.histories += [weakref.ref(buffer) for buffer in all_buffers if buffer not in gone]
         fill(parts)
+        for ref in CURRENT.histories:
+            if isinstance(x := ref(), Run):
+                x.forget()  # there are nodes of all of it
         for buffer, held in gone.items():
             for trace_node, array in buffer.values.items():
                 VALUES[buffer.nodes[trace_node.node]] = array
@@ -375,6 +378,18 @@ def materialize(
                 handle._leave(buffer)
         for buffer in gone:
             buffer.materialized()
+
+
+def recorded_here() -> list[Any]:
+    """The buffers, segments and calls of this thread that are still there."""
+    found: list[Any] = []
+    for ref in CURRENT.histories:
+        x = ref()
+        if isinstance(x, Run):
+            found += x.alive()
+        elif x is not None:
+            found.append(x)
+    return found
 
 
 def remember(history: Any) -> None:

@@ -26,7 +26,8 @@ class TraceProgram:
     """
 
     __slots__ = (
-        "done", "ends", "free", "known", "program", "scalars", "slots", "what",
+        "brief", "constants", "done", "ends", "free", "known", "program", "scalars", "slots",
+        "what",
     )  # fmt: skip
 
     def __init__(
@@ -52,8 +53,9 @@ class TraceProgram:
         for i, c in enumerate(scalars):
             if c in free:
                 self.free.setdefault(c.dtype.dtype, []).append((i, site.numbers[c]))
-        arguments: list[Array] = [c.prim.value for c in scalars]  # type: ignore[attr-defined]
-        self.done: tuple[dict[int, float], list[Array]] = {}, arguments
+        self.constants: list[Array] = [c.prim.value for c in scalars]  # type: ignore[attr-defined]
+        self.done: tuple[dict[int, float], list[Array]] = {}, self.constants
+        self.brief: Any = None  # the same for C to run: see immediate/brief.py
 
     def run(
         self, arrays: Sequence[Node], known: Mapping[Any, Array], numbers: dict[int, float]
@@ -72,10 +74,14 @@ class TraceProgram:
 
     def call(self, values: Sequence[Any], numbers: dict[int, float]) -> list[Array]:
         """The same, where `known` are positions in a list of values, and all that is given."""
+        return self.program(self.arguments(values, numbers))
+
+    def arguments(self, values: Sequence[Any], numbers: dict[int, float]) -> list[Array]:
+        """What the program takes of these."""
         given = [values[k] for k in self.known]
         if self.scalars:
             given += self._numbers(numbers)
-        return self.program(given)
+        return given
 
     def _numbers(self, given: dict[int, float]) -> list[Array]:
         """The arguments that are numbers. Threads that record the same run one plan, each with

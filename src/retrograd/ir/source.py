@@ -29,7 +29,7 @@ COMMAND = f"{_HERE / 'cli'}{os.sep}"
 # Rooms built on the public interface: where the command line is the user, they hold its program.
 ABOVE = tuple([f"{_HERE / room}{os.sep}" for room in ("nn", "optim", "train")])
 USER, INSIDE, RECIPE, TOOL = range(4)  # where a file is
-_WHERE: dict[str, int] = {}  # by the name of a file, as far as we have come across it
+PLACES: dict[str, int] = {}  # of files that we have come across, by name
 
 
 def user_source() -> Source | None:
@@ -47,7 +47,7 @@ def user_place() -> tuple[CodeType | None, int]:
     above = None
     while frame is not None:
         code = frame.f_code
-        where = _WHERE.get(code.co_filename)
+        where = PLACES.get(code.co_filename)
         if where is None:
             where = _where(code.co_filename)
         if where == USER:
@@ -68,9 +68,9 @@ def _where(file: str) -> int:
         where = TOOL
     else:
         where = RECIPE if file.startswith(ABOVE) else INSIDE
-    if len(_WHERE) >= 10_000:  # code that is made while a program runs may have many names
-        _WHERE.clear()
-    _WHERE[file] = where
+    if len(PLACES) >= 10_000:  # code that is made while a program runs may have many names
+        PLACES.clear()
+    PLACES[file] = where
     return where
 
 

@@ -65,6 +65,7 @@ class ExecutableLayout:
     donated: list[tuple[int, int]]  # outputs, with the inputs that they overwrite
     hidden: list[str]  # sizes that become known while it runs
     endless: bool  # nobody knows how long it takes
+    grows: bool  # memory for larger sizes is enough for smaller ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ def recipe_of(
         donated=list(plan.donated.items()),
         hidden=plan.hidden,
         endless=plan.endless,
+        grows=plan.grows,
     )
     constants = [np.asarray(b.node.attrs["value"]) for b in plan.constants]
     placement = place(plan, {}) if static else None

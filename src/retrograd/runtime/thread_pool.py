@@ -57,7 +57,8 @@ class ThreadPool:
     def __init__(self, how: str | None = None) -> None:
         code = addresses()
         self.symbols = {"rg_share": code["rg_share"]}
-        self._launch = _LAUNCH(code["rg_launch"])
+        self.launcher = code["rg_launch"]  # its address
+        self._launch = _LAUNCH(self.launcher)
         self._work = _WORK(code["rg_worker"])
         self._native_reset = _RESET(code["rg_reset"])
         self.flush = _FLUSH(code["rg_flush"])

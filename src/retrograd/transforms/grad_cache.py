@@ -18,7 +18,7 @@ from retrograd.eager.listeners import sees_all
 from retrograd.eager.modes import current_backend, is_tracing
 from retrograd.eager.program_cache import LOCK
 from retrograd.eager.quick_dispatch import make_handle
-from retrograd.eager.segment_backward import backward_path, gradients
+from retrograd.eager.segment_backward import backward_path, gradients, gradients_by_calls
 from retrograd.eager.weak_types import is_weak
 from retrograd.ir import Node, full
 from retrograd.runtime.executors.nan_observer import CHECKED
@@ -102,13 +102,20 @@ def cached_gradients(value: Any, inner: Sequence[Node]) -> tuple[Any, list[Any]]
 
 def _of_calls(value: LazyTensor, inner: Sequence[Node]) -> tuple[Any, list[Any]] | None:
     """The same of what was not recorded, but computed call by call."""
-    node = value.leaf_or_node
-    if grad_fn_of(node) is None or node.type.shape or not node.type.dtype.is_float:
+    if value.shape or not value.dtype.is_float:
         return None
-    path = backward_path(node, inner)
-    if path is None or any(x not in inner for x in path.ends):
+    seed = np.ones((), value.dtype.dtype)
+    by_calls = gradients_by_calls(value, seed, inner)
+    if by_calls is None:
+        node = value.leaf_or_node
+        path = None if grad_fn_of(node) is None else backward_path(node, inner)
+        if path is None or any(x not in inner for x in path.ends):
+            return None
+        found = gradients(node, seed, path)
+    elif any(x not in inner for x in by_calls):
         return None
-    found = gradients(node, np.ones((), node.type.dtype.dtype), path)
+    else:
+        found = {x: g for x, (_, g) in by_calls.items()}
     handle = LazyTensor.handle_class
-    constant = handle(leaf(node.prim.array, "", node.type))  # type: ignore[attr-defined]
+    constant = handle.of(value.value())
     return constant, [handle.of(found[x]) if x in found else handle(full(0, x.type)) for x in inner]

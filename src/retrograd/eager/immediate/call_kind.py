@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograd.autodiff import pullback
+from retrograd.eager.immediate_base import Kernel
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import ANY_NUMBER, LOCK, is_argument
 from retrograd.eager.trace_cache import Slot, TraceNode, TraceSite
@@ -172,14 +173,20 @@ class CallKind:
     """Calls of a function on operands of these types: what they compute, and the programs."""
 
     __slots__ = (
-        "_backward", "_forward", "_inner", "arguments", "is_sized", "kept", "leaves", "outputs",
-        "result", "site",
+        "_backward", "_forward", "arguments", "handed_over", "inner", "is_sized", "kept", "kernel",
+        "leaves", "outputs", "pattern", "result", "site",
     )  # fmt: skip
 
-    def __init__(self, arguments: Arguments, types: Sequence[TensorType], tensors: int) -> None:
+    kernel: Kernel
+    pattern: SizePattern
+
+    def __init__(self, arguments: Arguments, pattern: SizePattern, dtypes: Sequence[Any]) -> None:
+        types, tensors = pattern.types(dtypes), len(dtypes)
+        self.pattern = pattern
         site = self.site = TraceSite()
         self.arguments = arguments
-        self._inner: set[Dim] = set()  # sizes of what is computed, but for names
+        self.inner: set[Dim] = set()  # sizes of what is computed, but for names
+        self.handed_over: set[tuple[int, int, int]] = set()  # ways back that C knows
         self.leaves = [_operand(site, k, t) for k, t in enumerate(types)]
         # Whether whole numbers have names, which arrays of as many elements stand for.
         self.is_sized = any(not t.is_static for t in types[tensors:])
@@ -226,13 +233,18 @@ class CallKind:
             if isinstance(node.prim, Fft) and isinstance(node.shape[node.prim.axis], Dim):
                 raise Unfit
             if isinstance(node.type, TensorType):
-                self._inner |= {d for d in node.shape if isinstance(d, Dim) and str(d) not in sizes}
+                self.inner |= {d for d in node.shape if isinstance(d, Dim) and str(d) not in sizes}
         if not self.serves(sizes):
             raise Unfit
 
     def serves(self, sizes: Mapping[str, int]) -> bool:
         """Whether no size inside is 0 or 1."""
-        return all(evaluate(d, sizes) > 1 for d in self._inner)
+        return all(evaluate(d, sizes) > 1 for d in self.inner)
+
+    @property
+    def names(self) -> list[str]:
+        """Sizes that have names."""
+        return [f"n{i}" for i in range(self.pattern.names)]
 
     def forward(self, tracked: bool) -> TraceProgram:
         """The program of the outputs, and with `tracked` of what is kept for the way back."""
@@ -324,6 +336,35 @@ def _below(ends: Sequence[Node]) -> Iterator[Node]:
                 todo.append(x)
 
 
+def kernel_of(kind: CallKind) -> Kernel:
+    """What C knows of a kind: `Kernel` in accelerate/immediate.c."""
+    tensors, pattern = len(kind.leaves), kind.pattern
+    reach = [sum([1 << k for k in y.slots() if 0 <= k < min(tensors, 60)]) for y in kind.outputs]
+    inner = [polynomial(d, kind.names) for d in kind.inner]
+    single = isinstance(kind.result, TraceNode) and kind.outputs == [kind.result]
+    single = single and None not in inner and pattern.names <= 16
+    floating = bool(kind.outputs) and kind.outputs[0].floating
+    return Kernel(
+        kind, [e for row in pattern.entries for e in row], min(pattern.names, 16), tensors, reach,
+        [] if None in inner else inner, floating, single,
+    )  # fmt: skip
+
+
+def polynomial(size: int | Dim, names: Sequence[str]) -> list[int] | None:
+    """A size as C takes it: how many terms there are; of each the factor, how many powers there
+    are, and of these the numbers of the name and the exponents. None where it divides."""
+    if not isinstance(size, Dim):
+        return [1, int(size), 0]
+    found = [len(size.terms)]
+    for monomial, factor in size.terms:
+        found += [factor, len(monomial)]
+        for atom, power in monomial:
+            if not isinstance(atom, str) or atom not in names:
+                return None
+            found += [names.index(atom), power]
+    return found
+
+
 # -- the kinds there are --------------------------------------------------------------------------
 _BY_SHAPES: dict[Any, CallKind | None] = {}  # by call, dtypes and shapes; None: there is none
 _BY_CALL: dict[Any, list[tuple[SizePattern, CallKind]]] = {}  # with names
@@ -368,9 +409,10 @@ def _generalized(
     for changes in (vary, [[False] * len(s) for s in shapes]):
         pattern = SizePattern(shapes, changes)
         try:
-            kind = CallKind(arguments(), pattern.types(dtypes), len(dtypes))
+            kind = CallKind(arguments(), pattern, dtypes)
             if pattern.names:
                 kind.check(pattern.sizes(shapes))
+            kind.kernel = kernel_of(kind)
         except (RetrogradError, TypeError, ValueError, Unfit):
             continue
         if pattern.names:  # others are found by their shapes

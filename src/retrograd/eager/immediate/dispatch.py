@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from retrograd.eager.conversion import as_array, returned
 from retrograd.eager.fast_path import MISSED, Operation, number_key
-from retrograd.eager.grad_fn import GradFn, grad_fn_of
+from retrograd.eager.grad_fn import Output
+from retrograd.eager.immediate.brief import hand_over_forward
 from retrograd.eager.immediate.call_kind import (
     Arguments,
     CallKind,
@@ -18,7 +19,7 @@ from retrograd.eager.immediate.call_kind import (
     frozen,
     kind_of,
 )
-from retrograd.eager.immediate.function_call import Call, FunctionCall, SliceCall
+from retrograd.eager.immediate.function_call import Edge, FunctionCall, SliceCall
 from retrograd.eager.immediate.slicing import is_basic, sliced
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import ConcreteLeaf, leaf
@@ -29,27 +30,32 @@ from retrograd.eager.trace_buffer import CURRENT, execute
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import LinAlgError, RetrogradError
 from retrograd.ir import Node, provenance
-from retrograd.ir.source import user_source
 from retrograd.ops.leaf import Constant
 
 # Tensors as a call takes them: arrays; the leaves of those that a gradient may go to or has gone
 # through; whether one may be asked for; whether one has gone through some of them.
-Operands = tuple[list[Any], list[Node | None], bool, bool]
+Operands = tuple[list[Any], list[Edge], bool, bool]
 
 
 def operands_of(handles: Sequence[LazyTensor]) -> Operands | None:
     """Tensors as operands; None where a call with them has to be recorded."""
     arrays: list[Any] = []
-    leaves: list[Node | None] = []
+    leaves: list[Edge] = []
     tracked = freed = False
     for h in handles:
         state: Any = h._state
-        node = None
+        node: Edge = None
+        if state.__class__ is Output:
+            freed = freed or state.freed
+            tracked = tracked or h._requires_grad
+            arrays.append(state.array)
+            leaves.append(state if h._requires_grad or state.freed else None)
+            continue
         if state.__class__ is not np.ndarray:
             if state.__class__ is TraceNode:
                 if not _settled(h):
                     return None
-                state = h._state
+                return operands_of(handles)
             if not isinstance(state, Node):
                 state = h.leaf_or_node  # an error: it was donated
             if not isinstance(state.prim, ConcreteLeaf):
@@ -98,23 +104,24 @@ def run_call(
     kind = kind_of(call, dtypes, shapes, arguments)
     if kind is None:
         return MISSED
-    _count(id(kind), shapes, found[1])
+    _count((id(kind), *[n for shape in shapes for n in shape]), found[1])
     try:
         given += [np.empty(n, np.bool_) if kind.is_sized else None for n in ints]
     except MemoryError:
         return MISSED
-    return _run(kind, handles, found, ints, dict(enumerate(numbers)))
+    return _run(kind, handles, found, ints, numbers, shapes)
 
 
-def _count(what: Any, shapes: Any, leaves: Sequence[Node | None]) -> None:
+def _count(what: Iterable[int], edges: Sequence[Edge]) -> None:
     """A call runs: part of what tells runs apart, with the calls that its operands come from."""
-    CURRENT.calls += 1
-    come_from = [
-        fn.segment.number - CURRENT.start
-        for x in leaves
-        if x is not None and (fn := x.prim.grad_fn) is not None  # type: ignore[attr-defined]
-    ]
-    CURRENT.what = hash((CURRENT.what, what, shapes, *come_from))
+    run = CURRENT.run
+    assert run is not None
+    run.calls += 1
+    for x in what:
+        run.mix(x)
+    for edge in edges:
+        if isinstance(edge, Output) and edge.call is not None:
+            run.mix(edge.call.number - run.start)
 
 
 def run_slice(f: Callable[..., Any], x: LazyTensor, key: Any) -> Any:
@@ -127,22 +134,12 @@ def run_slice(f: Callable[..., Any], x: LazyTensor, key: Any) -> Any:
         array = sliced(arrays[0], key)
     except (IndexError, ValueError, TypeError):
         return MISSED
-    _count(array.shape, repr(key), (own,))
+    _count((*array.shape, hash(repr(key))), (own,))
     tracked = tracked and own is not None and array.dtype.kind in "fcV"
     if not (freed or tracked):
         return LazyTensor.handle_class.dehydrated(array)
-    prim, call = ConcreteLeaf(array, None, freed), None
-    if tracked and own is not None:
-        call = SliceCall(f, own, key, freed)
-        prim.grad_fn = GradFn(call, 0)
-    return LazyTensor.handle_class(_leaf(prim, call), tracked)
-
-
-def _leaf(prim: ConcreteLeaf, call: Call | None) -> Node:
-    """The leaf of a result."""
-    if call is None:
-        return Node(prim, (), prim.type, provenance().scope, user_source())
-    return Node(prim, (), prim.type, call.scope, call.source)
+    call = SliceCall.of(f, own, key, freed) if tracked and own is not None else None
+    return LazyTensor.output(Output.of(array, call, 0, freed), tracked)
 
 
 def _distinct(
@@ -150,7 +147,7 @@ def _distinct(
     arguments: Callable[[], Arguments], same: list[int],
 ) -> tuple[Any, list[LazyTensor], Operands, Callable[[], Arguments]]:  # fmt: skip
     """The same call where what is given twice, which `same` tells, is one operand."""
-    arrays, leaves, tracked, freed = found
+    arrays, edges, tracked, freed = found
     first = list(dict.fromkeys(same))
     which = tuple([first.index(i) for i in same])
     at = [same.index(i) for i in first]
@@ -160,43 +157,52 @@ def _distinct(
         made.which = which
         return made
 
-    slim = [arrays[k] for k in at], [leaves[k] for k in at], tracked, freed
+    slim = [arrays[k] for k in at], [edges[k] for k in at], tracked, freed
     return (call, which), [handles[k] for k in at], slim, renumbered
 
 
 def _run(
     kind: CallKind, handles: Sequence[LazyTensor], found: Operands, ints: Sequence[int],
-    numbers: dict[int, float],
+    numbers: Sequence[float], shapes: Any,
 ) -> Any:  # fmt: skip
-    given, leaves, tracked, freed = found
+    given, edges, tracked, freed = found
+    tracked = tracked and any(y.floating for y in kind.outputs)
+    named = dict(enumerate(numbers))
     try:
-        results = kind.forward(tracked).call(given, numbers)
+        results = kind.forward(tracked).call(given, named)
     except (RetrogradError, LinAlgError, MemoryError):
         return MISSED  # it fails again where it is recorded, with the right message
+    run = CURRENT.run
+    if run is not None and hand_over_forward(
+        kind, tracked, given, named, kind.pattern.sizes(shapes)
+    ):
+        run.offered = kind.kernel
     if not (tracked or freed):
         return _held(kind.result, dict(zip(kind.outputs, results, strict=False)), handles)
     call = None
     if tracked:
-        call = FunctionCall(kind, leaves, given + results, ints, numbers, freed)
-    nodes: dict[TraceNode, Any] = {}
-    for k, (y, array) in enumerate(zip(kind.outputs, results, strict=False)):
-        prim = ConcreteLeaf(array, None, freed and y.floating)
-        if call is not None and y.floating:
-            prim.grad_fn = GradFn(call, k)
-        nodes[y] = _leaf(prim, call)
-    return _held(kind.result, nodes, handles)
+        call = FunctionCall.of(kind, edges, given + results, ints, numbers, freed)
+    outputs = {
+        y: Output.of(array, call if y.floating else None, k, freed and y.floating)
+        for k, (y, array) in enumerate(zip(kind.outputs, results, strict=False))
+    }
+    return _held(kind.result, outputs, handles)
 
 
 def _held(result: Any, found: Mapping[TraceNode, Any], handles: Sequence[LazyTensor]) -> Any:
-    """A result in the structure of its kind, of arrays or leaves."""
+    """A result in the structure of its kind, of arrays or outputs."""
     if isinstance(result, TraceNode):
         if result.slot >= 0:
             same = handles[result.slot]
+            if isinstance(same._state, Output):
+                return LazyTensor.output(same._state, same._requires_grad)
             return LazyTensor.handle_class(same.leaf_or_node, same._requires_grad)
         y = found[result]
-        if isinstance(y, Node):
-            return LazyTensor.handle_class(y, grad_fn_of(y) is not None)
-        return LazyTensor.handle_class.dehydrated(y)
+        if not isinstance(y, Output):
+            return LazyTensor.handle_class.dehydrated(y)
+        if y.call is None and not y.freed:
+            return LazyTensor.handle_class.dehydrated(y.array)
+        return LazyTensor.output(y, y.call is not None)
     if isinstance(result, tuple):
         kind, items = result
         made = [_held(x, found, handles) for x in items]

@@ -10,31 +10,51 @@ from typing import Any, Self
 
 import numpy as np
 
-from retrograd.eager.grad_fn import full_history, next_number
-from retrograd.eager.immediate.call_kind import (
-    CallKind,
-)
+from retrograd.eager.grad_fn import Output, full_history, next_number
+from retrograd.eager.immediate.brief import hand_over_backward
+from retrograd.eager.immediate.call_kind import CallKind
 from retrograd.eager.immediate.slicing import SlicedGradients
+from retrograd.eager.immediate_base import CallBase, Kernel
 from retrograd.eager.leaf import leaf
-from retrograd.eager.trace_buffer import remember
+from retrograd.eager.trace_buffer import CURRENT
 from retrograd.eager.trace_cache import TraceNode
-from retrograd.ir import Node, Provenance, made_by, provenance
-from retrograd.ir.source import user_source
+from retrograd.ir import Node, Provenance, Source, made_by, provenance
+from retrograd.ir.source import user_place
 from retrograd.runtime.backend import Array
 
+Edge = Output | Node | None  # what a gradient with respect to an operand goes to
 
-class Call:
+
+class Call(CallBase):
     """A call that has run, as the grad_fn of its results. Numbered like segments."""
 
-    __slots__ = ("__weakref__", "freed", "leaves", "number", "scope", "source")
+    __slots__ = ()
 
-    def __init__(self, leaves: list[Node | None], freed: bool) -> None:
-        self.leaves = leaves  # of operands that a gradient may go to
-        self.freed = freed  # whether backward() has gone through an operand
-        self.source = user_source()
+    edges: tuple[Edge, ...]
+    freed: bool  # whether backward() has gone through an operand
+    number: int
+    scope: str
+    nodes: Any  # those of its results, if somebody has asked
+
+    def begun(self, edges: Sequence[Edge], freed: bool) -> None:
+        """Fill in what all calls have; the run that is under way lists it."""
+        self.edges, self.freed, self.nodes = tuple(edges), freed, None
+        self.code, self.lasti = user_place()
         self.scope = provenance().scope
         self.number = next_number()
-        remember(self)
+        run = CURRENT.run
+        assert run is not None
+        run.enlist(self)
+
+    @property
+    def source(self) -> Source | None:
+        """The user's line that it was called from."""
+        return Source(self.code, self.lasti) if self.code is not None else None
+
+    @property
+    def leaves(self) -> list[Node | None]:
+        """The edges as leaves."""
+        return [x.leaf if isinstance(x, Output) else x for x in self.edges]
 
     @property
     def arrays(self) -> list[Node]:
@@ -57,6 +77,11 @@ class Call:
     def unfold(self) -> None:
         """Make the nodes of results, unless they are there."""
 
+    def made(self, k: int) -> Node:
+        """The node of output number k."""
+        found: Node = self.nodes[k]
+        return found
+
     @abstractmethod
     def reached(self, k: int) -> list[Node]:
         """The leaves of the operands that a gradient reaches from output number k."""
@@ -76,44 +101,54 @@ class Call:
 class FunctionCall(Call):
     """A call of a library function."""
 
-    __slots__ = ("_nodes", "given", "ints", "kind", "numbers")
+    __slots__ = ()
 
-    def __init__(
-        self, kind: CallKind, leaves: list[Node | None], given: list[Array], ints: Sequence[int],
-        numbers: dict[int, float], freed: bool,
-    ) -> None:  # fmt: skip
-        super().__init__(leaves, freed)
-        self.kind = kind
-        self.given = given  # arrays: operands, then outputs and what is kept
-        self.ints = ints
-        self.numbers = numbers
-        self._nodes: list[Node] = []
+    kernel: Kernel
+    given: tuple[Array, ...]  # operands, then outputs and what is kept
+    ints: tuple[int, ...]
+    numbers: tuple[float, ...]
+
+    @classmethod
+    def of(
+        cls, kind: CallKind, edges: Sequence[Edge], given: Sequence[Array], ints: Sequence[int],
+        numbers: Sequence[float], freed: bool,
+    ) -> FunctionCall:  # fmt: skip
+        """A call that has run just now."""
+        new = cls()
+        new.begun(edges, freed)
+        new.kernel, new.given = kind.kernel, tuple(given)
+        new.ints, new.numbers = tuple(ints), tuple(numbers)
+        return new
+
+    @property
+    def kind(self) -> CallKind:
+        """What is known of calls like it."""
+        found: CallKind = self.kernel.kind
+        return found
 
     def unfold(self) -> None:
         """Make the nodes of results, unless they are there."""
-        if self._nodes:
+        if self.nodes is not None:
             return
         values: list[Any] = [
             leaf(a) if x is None else full_history(x)
             for x, a in zip(self.leaves, self.given, strict=False)
         ]
-        values += [*self.ints, *self.numbers.values()]
-        if self.kind.arguments.is_traced:
-            self._nodes = self.kind.nodes(values, self.given)
+        values += [*self.ints, *self.numbers]
+        kind = self.kind
+        if kind.arguments.is_traced:
+            self.nodes = kind.nodes(values, self.given)
             return
         with made_by(self.made_here()), np.errstate(all="ignore"):
-            result = self.kind.arguments.call(values)
+            result = kind.arguments.call(values)
         found: dict[TraceNode, Node] = {}
-        _paired(self.kind.result, result, found)
-        self._nodes = [found[y] for y in self.kind.outputs]
-
-    def made(self, k: int) -> Node:
-        """The node of output number k."""
-        return self._nodes[k]
+        _paired(kind.result, result, found)
+        self.nodes = [found[y] for y in kind.outputs]
 
     def reached(self, k: int) -> list[Node]:
         """The leaves of the operands that a gradient reaches from output number k."""
-        found = [self.leaves[i] for i in self.kind.outputs[k].slots() if i < len(self.leaves)]
+        leaves = self.leaves
+        found = [leaves[i] for i in self.kind.outputs[k].slots() if i < len(leaves)]
         return [x for x in found if x is not None]
 
     def backward(
@@ -127,41 +162,73 @@ class FunctionCall(Call):
         at = tuple([k for k in sorted(reach) if (x := own[k]) is not None and asks(x)])
         if not at:
             return
-        plan = kind.backward(given, at, tuple([own[k] in found for k in at]))
+        more = tuple([own[k] in found for k in at])
         values = [*self.given, *[cotangents[i] for i in given]]
         values += [found[x] for k in at if (x := own[k]) in found]
-        results = [] if plan.program is None else plan.program.call(values, self.numbers)
-        for k, position in plan.passed:
-            found[own[k]] = values[position]  # type: ignore[index]
-        for k, g in zip(plan.computed, results, strict=True):
+        for k, g in self._pulled(given, at, more, values).items():
             found[own[k]] = g  # type: ignore[index]
+
+    def pulled(self, given: int, to: int, more: int, values: Sequence[Array]) -> tuple[Any, ...]:
+        """The gradients of operands, None where there is none, for C: from which outputs, to which
+        operands, and for which of these there is one already, as masks; `values` as the program of
+        `CallKind.backward` takes them."""
+        at = tuple(_bits(to))
+        own = tuple([bool(more >> k & 1) for k in at])
+        outputs = tuple(_bits(given))
+        found = self._pulled(outputs, at, own, values)
+        kind = self.kind
+        shapes = [a.shape for a in self.given[: len(self.edges)]] + [(n,) for n in self.ints]
+        hand_over_backward(
+            kind, (given, to, more), kind.backward(outputs, at, own), values,
+            dict(enumerate(self.numbers)), kind.pattern.sizes(tuple(shapes)),
+        )  # fmt: skip
+        return tuple([found.get(k) for k in range(len(self.edges))])
+
+    def _pulled(
+        self, given: tuple[int, ...], at: tuple[int, ...], more: tuple[bool, ...],
+        values: Sequence[Array],
+    ) -> dict[int, Array]:  # fmt: skip
+        """The gradients of operands that there are."""
+        plan = self.kind.backward(given, at, more)
+        numbers = dict(enumerate(self.numbers))
+        if self.kind.is_sized:  # arrays of as many elements, where C has none
+            values = list(values)
+            for i, n in enumerate(self.ints, len(self.edges)):
+                values[i] = np.empty(n, np.bool_)
+        results = [] if plan.program is None else plan.program.call(values, numbers)
+        found = {k: values[position] for k, position in plan.passed}
+        return found | dict(zip(plan.computed, results, strict=True))
 
 
 class SliceCall(Call):
     """`x[key]` by numbers and slices."""
 
-    __slots__ = ("_node", "f", "key")
+    __slots__ = ("f", "key")
 
-    def __init__(self, f: Callable[..., Any], x: Node, key: Any, freed: bool) -> None:
-        super().__init__([x], freed)
-        self.f, self.key = f, key
-        self._node: Node | None = None
+    @classmethod
+    def of(cls, f: Callable[..., Any], x: Output | Node, key: Any, freed: bool) -> SliceCall:
+        """A slice that was taken just now."""
+        new = cls()
+        new.begun([x], freed)
+        new.f, new.key = f, key
+        return new
 
     def unfold(self) -> None:
         """Make the node of the result, unless it is there."""
-        if self._node is not None:
+        if self.nodes is not None:
             return
         with made_by(self.made_here()):
-            self._node = self.f(full_history(self.arrays[0]), self.key)
-
-    def made(self, k: int) -> Node:
-        """The node of the result."""
-        assert self._node is not None
-        return self._node
+            self.nodes = [self.f(full_history(self.arrays[0]), self.key)]
 
     def reached(self, k: int) -> list[Node]:
         """The leaf that is indexed."""
         return self.arrays
+
+    def added(self, slices: SlicedGradients, so_far: Array | None, g: Array) -> Array:
+        """The gradient of what is indexed so far, and what comes to it from here; for C."""
+        x: Any = self.edges[0]
+        array = x.array if isinstance(x, Output) else x.prim.array
+        return slices.add(x, array.shape, so_far, g, self.key)
 
     def backward(
         self, cotangents: Mapping[int, Array], asks: Callable[[Node], bool],
@@ -170,7 +237,12 @@ class SliceCall(Call):
         """The same as of other calls."""
         x = self.arrays[0]
         if asks(x):
-            found[x] = slices.add(x, found.get(x), cotangents[0], self.key)
+            found[x] = self.added(slices, found.get(x), cotangents[0])
+
+
+def _bits(mask: int) -> list[int]:
+    """The numbers that a mask stands for."""
+    return [k for k in range(mask.bit_length()) if mask >> k & 1]
 
 
 def _paired(structure: Any, result: Any, found: dict[TraceNode, Node]) -> None:

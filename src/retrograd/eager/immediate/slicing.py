@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node
 from retrograd.runtime.backend import Array
 
 _BASIC: list[Callable[..., Any]] = []  # the library function `x[key]`
@@ -40,13 +39,16 @@ class SlicedGradients:
     """Cotangents that slices have been added to: whose memory is this walk's own."""
 
     def __init__(self) -> None:
-        self._own: dict[Node, tuple[Array, Any]] = {}  # the sum, and the slice that was added last
+        self._own: dict[Any, tuple[Array, Any]] = {}  # the sum, and the slice that was added last
 
-    def add(self, x: Node, so_far: Array | None, g: Array, key: Any) -> Array:
-        """The sum of what has come so far for x and of a cotangent of `x[key]`."""
+    def add(
+        self, x: Any, shape: tuple[int, ...], so_far: Array | None, g: Array, key: Any
+    ) -> Array:
+        """The sum of what has come so far for x, which may be any name for an array of this shape,
+        and of a cotangent of `x[key]`."""
         own = self._own.get(x)
         if so_far is None:
-            total = np.zeros(x.prim.array.shape, g.dtype)  # type: ignore[attr-defined]
+            total = np.zeros(shape, g.dtype)
             total[key] = g
         elif own is None or own[0] is not so_far:
             here = so_far[key] + g

@@ -12,10 +12,12 @@ from retrograd.eager.backward import backward, is_retained, retain, warn_of_no_l
 from retrograd.eager.conversion import array_of, is_sought, number_of, scalar_of
 from retrograd.eager.dispatch import operator, reflected
 from retrograd.eager.fast_path import install
+from retrograd.eager.immediate.install import install_immediate
 from retrograd.eager.lazy_tensor import Array, LazyTensor, leaf
-from retrograd.eager.listeners import is_held
+from retrograd.eager.listeners import is_held, listening
 from retrograd.eager.modes import _GRAD
 from retrograd.eager.program_cache import GRADIENTS
+from retrograd.eager.quick_dispatch import begin_run
 from retrograd.eager.trace_buffer import CURRENT, TraceBuffer
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.eager.weak_types import is_weak, weak, wide
@@ -188,9 +190,10 @@ class Tensor(LazyTensor):
 
     def detach(self) -> Tensor:
         """The same value, as a constant without history."""
-        if self._trace_node is None and is_weak(self.leaf_or_node):
+        if is_weak(self._state):
             return Tensor(weak(StopGradient()(wide(self.leaf_or_node))))
-        if self.is_computed and not (self._buffer.is_taped() or is_held(self.leaf_or_node)):
+        held = self._buffer.is_taped() or (listening() and is_held(self.leaf_or_node))
+        if self.is_computed and not held:
             made = Tensor.of(self.value())
             if self.is_shared:
                 made.share()
@@ -460,3 +463,4 @@ class Tensor(LazyTensor):
 
 LazyTensor.handle_class = Tensor
 install(Tensor, TraceBuffer, TraceNode, Node, DType, CURRENT, _GRAD.get)
+install_immediate(Tensor, begin_run)

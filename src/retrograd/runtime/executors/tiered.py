@@ -78,6 +78,11 @@ class TieredProgram:
         """Whether it runs as native code now."""
         return self._compiled is not None
 
+    @property
+    def executable(self) -> Executable | BytecodeExecutor | None:
+        """The native code, if there is any yet."""
+        return self._compiled
+
     def compile(self) -> Executable | BytecodeExecutor:
         """The native code, made now if there is none yet."""
         with self._lock:

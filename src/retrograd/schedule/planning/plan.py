@@ -92,7 +92,7 @@ class KernelPlan:
         self._sizes = Sizes(graph)
         self._made = [b.bytes for b in self.outputs if b.kind == "output"]
         self._layouts: dict[tuple[int, ...], ArenaLayout] = {}  # of small sizes
-        self._grows = all(grows(life.bytes) for life in self.lifetimes)
+        self.grows = all(grows(life.bytes) for life in self.lifetimes)
 
     def _make_work(self) -> Buffer | None:
         """The memory in which matrix products copy what they read; each thread has its own."""
@@ -161,7 +161,7 @@ class KernelPlan:
         """Place the temporaries for the given sizes; raises `ShapeError` where they make no sense
         for an op."""
         self._sizes.check(sizes)
-        enough = rounded(sizes) if self._grows else sizes
+        enough = rounded(sizes) if self.grows else sizes
         key = tuple(enough.values())
         found = self._layouts.get(key)
         if found is None:
