@@ -39,7 +39,7 @@ static Launch launch; /* of the team, see runtime/thread_pool.py; NULL: nobody h
 
 /* What `install` is told. */
 static PyTypeObject *handle_class, *graph_node_class, *leaf_class, *output_class, *call_class;
-static PyTypeObject *slice_class, *dtype_class, *call_base;
+static PyTypeObject *moved_class, *dtype_class, *call_base;
 static PyObject *current, *modes, *listeners, *nowhere, *next_number, *places, *llvm;
 static PyObject *begin_run, *count_threads;
 static void *team;
@@ -337,21 +337,38 @@ static PyType_Spec output_spec = {
 
 /* -- sizes --------------------------------------------------------------------------------------- */
 
-/* A polynomial in named sizes: the number of terms; of each its factor, the number of powers, and
-   for each of these a name and an exponent. */
+/* A polynomial in named sizes and quotients: the number of terms; of each its factor, the number of
+   powers, and for each of these an atom and an exponent. An atom is the number of a name, or
+   QUOTIENT, and two polynomials. */
 typedef int64_t *Size;
+#define QUOTIENT -1
 
-static int64_t size_at(const int64_t *at, const int64_t *names)
+/* The value of a polynomial, and what is behind it. */
+static int64_t read_size(const int64_t **place, const int64_t *names)
 {
     int64_t total = 0;
-    for (int64_t terms = *at++; terms > 0; terms--) {
-        int64_t term = *at++;
-        for (int64_t powers = *at++; powers > 0; powers--, at += 2)
-            for (int64_t k = at[1]; k > 0; k--)
-                term *= names[at[0]];
+    for (int64_t terms = *(*place)++; terms > 0; terms--) {
+        int64_t term = *(*place)++;
+        for (int64_t powers = *(*place)++; powers > 0; powers--) {
+            int64_t atom = *(*place)++, value;
+            if (atom == QUOTIENT) {
+                int64_t above = read_size(place, names), below = read_size(place, names);
+                value = below == 0 ? 0 : above / below;
+                value -= below != 0 && above % below != 0 && (above < 0) != (below < 0);
+            }
+            else
+                value = names[atom];
+            for (int64_t k = *(*place)++; k > 0; k--)
+                term *= value;
+        }
         total += term;
     }
     return total;
+}
+
+static int64_t size_at(const int64_t *size, const int64_t *names)
+{
+    return read_size(&size, names);
 }
 
 /* The C array of a sequence of whole numbers, one more at the end; NULL with an exception. */
@@ -1615,9 +1632,15 @@ typedef struct {
 static long long walks, marked; /* how many there were, and whose places calls know */
 static PyTypeObject *walk_type;
 
+/* Whether it only moves elements, and Python goes back through it. */
+static int is_moved(const Call *call)
+{
+    return PyObject_TypeCheck((PyObject *)call, moved_class);
+}
+
 static Py_ssize_t results_of(const Call *call)
 {
-    return TYPE(call) == slice_class ? 1 : ((Kernel *)call->kernel)->results;
+    return is_moved(call) ? 1 : ((Kernel *)call->kernel)->results;
 }
 
 static int walk_traverse(Walk *self, visitproc visit, void *arg)
@@ -1672,9 +1695,9 @@ typedef struct {
 static int is_small(const Call *call)
 {
     Py_ssize_t edges = PyTuple_Size(call->edges), results = results_of(call);
-    return edges <= OPERANDS && results <= OUTPUTS
-           && (TYPE(call) == slice_class
-               || PyTuple_Size(call->given) + results + edges <= VALUES);
+    return is_moved(call)
+           || (edges <= OPERANDS && results <= OUTPUTS
+               && PyTuple_Size(call->given) + results + edges <= VALUES);
 }
 
 /* Have a call be one of a walk; -1: it cannot be. */
@@ -1682,7 +1705,7 @@ static int meet(Walk *walk, PyObject *object)
 {
     Call *call = (Call *)object;
     Step *step;
-    if (object == NULL || (TYPE(object) != call_class && TYPE(object) != slice_class)
+    if (object == NULL || (TYPE(object) != call_class && !is_moved(call))
         || call->freed || !is_small(call))
         return -1;
     if (call->walk == walk->number)
@@ -1710,7 +1733,7 @@ static int meet(Walk *walk, PyObject *object)
 static int reaches(const Call *call, Py_ssize_t k)
 {
     const Kernel *kernel = (const Kernel *)call->kernel;
-    if (TYPE(call) == slice_class)
+    if (is_moved(call))
         return 1;
     for (Py_ssize_t i = 0; i < kernel->results; i++)
         if (kernel->reach[i] >> k & 1)
@@ -1774,6 +1797,16 @@ static PyObject *walk_from(PyObject *module, PyObject *root)
     for (Py_ssize_t k = 0; k < walk->count; k++)
         walk->steps[k].call->place = k;
     return (PyObject *)walk;
+}
+
+/* Have calls know their places, unless they do. */
+static void mark(const Walk *walk)
+{
+    if (marked == walk->number)
+        return;
+    for (Py_ssize_t k = 0; k < walk->count; k++)
+        walk->steps[k].call->place = k;
+    marked = walk->number;
 }
 
 /* Where the gradient of an edge is kept; NULL: nobody asks for it. */
@@ -1917,19 +1950,40 @@ static int ask_back(PyObject *call, Way *way)
     return 0;
 }
 
-/* Go back through a slice: `slices` adds to what there is. */
-static int go_back_slice(Walk *walk, const Step *step, PyObject **leaf_gradients,
+/* Go back through a call that moves elements: it adds to what there is. Of what nobody asks for, an
+   ellipsis is in the place of the gradient so far. */
+static int go_back_moved(Walk *walk, const Step *step, PyObject **leaf_gradients,
                          const char *asked, PyObject *slices)
 {
-    PyObject *call = (PyObject *)step->call, *edge = PyTuple_GetItem(step->call->edges, 0);
-    PyObject **place = gradient_of(walk, edge, leaf_gradients, asked), *found;
-    if (place == NULL || step->gradients[0] == NULL)
+    PyObject *edges = step->call->edges, *so_far, *found;
+    Py_ssize_t n = PyTuple_Size(edges);
+    if (step->gradients[0] == NULL)
         return 0;
-    found = PyObject_CallMethod(call, "added", "OOO", slices, *place != NULL ? *place : Py_None,
-                                step->gradients[0]);
+    so_far = PyTuple_New(n);
+    for (Py_ssize_t k = 0; so_far != NULL && k < n; k++) {
+        PyObject *edge = PyTuple_GetItem(edges, k), *x = Py_Ellipsis, **place = NULL;
+        if (edge != Py_None)
+            place = gradient_of(walk, edge, leaf_gradients, asked);
+        if (place != NULL)
+            x = *place != NULL ? *place : Py_None;
+        Py_IncRef(x);
+        PyTuple_SetItem(so_far, k, x);
+    }
+    found = so_far == NULL ? NULL
+                           : PyObject_CallMethod((PyObject *)step->call, "totals", "OOO", slices,
+                                                 step->gradients[0], so_far);
+    for (Py_ssize_t k = 0; found != NULL && k < n; k++) {
+        PyObject *total = PyTuple_GetItem(found, k);
+        if (total != Py_Ellipsis && total != PyTuple_GetItem(so_far, k)) {
+            mark(walk); /* code of others may have walked meanwhile */
+            Py_INCREF(total);
+            put(gradient_of(walk, PyTuple_GetItem(edges, k), leaf_gradients, asked), total);
+        }
+    }
+    Py_XDECREF(so_far);
     if (found == NULL)
         return -1;
-    put(place, found);
+    Py_DECREF(found);
     return 0;
 }
 
@@ -1938,13 +1992,9 @@ static int go_through(Walk *walk, PyObject **leaf_gradients, const char *asked, 
     for (Py_ssize_t k = 0; k < walk->count; k++) {
         Step *step = &walk->steps[k];
         Way way;
-        if (marked != walk->number) { /* code of others has walked meanwhile */
-            for (Py_ssize_t i = 0; i < walk->count; i++)
-                walk->steps[i].call->place = i;
-            marked = walk->number;
-        }
-        if (TYPE(step->call) == slice_class) {
-            if (go_back_slice(walk, step, leaf_gradients, asked, slices) < 0)
+        mark(walk);
+        if (is_moved(step->call)) {
+            if (go_back_moved(walk, step, leaf_gradients, asked, slices) < 0)
                 return -1;
         }
         else {
@@ -2031,7 +2081,7 @@ static PyObject *install(PyObject *module, PyObject *args)
 {
     PyObject *types, *of_thread, *getters, *said, *buffer, *number, *begin, *known, *backend;
     PyTypeObject **classes[] = {&handle_class, &graph_node_class, &leaf_class, &output_class,
-                                &call_class,   &slice_class,      &dtype_class};
+                                &call_class,   &moved_class,      &dtype_class};
     if (!PyArg_ParseTuple(args, "O!OO!O!OOOO!On", &PyTuple_Type, &types, &of_thread, &PyTuple_Type,
                           &getters, &PyDict_Type, &said, &buffer, &number, &begin, &PyDict_Type, &known,
                           &backend, &capacity))

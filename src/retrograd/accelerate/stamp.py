@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "4b387944"
+STAMP = "97b50876"
 
 
 def stamp_of_sources(folder: Path) -> str:

@@ -23,6 +23,7 @@ from retrograd.eager.fast_path import TraceNodeBase
 from retrograd.ir import Node, Provenance, TensorType, Trait, full, made_by
 from retrograd.ops.identity import StopGradient
 from retrograd.ops.leaf import Leaf
+from retrograd.shared import trim
 from retrograd.tuning import TUNING
 
 
@@ -166,7 +167,6 @@ class TraceSite:
         "numbers",
         "patience",
         "plans",
-        "repeats",
         "room",
         "runs",
         "trace_nodes",
@@ -187,9 +187,8 @@ class TraceSite:
         self.has_freed = False  # whether there are freed trace nodes
         self.unknown = 0  # how many recordings in a row were not all known
         self.learning = False  # whether the latest one was not
-        self.runs: set[int] = set()  # what was run here at once, by hash
-        self.repeats = 0  # how many runs in a row were among these
-        self.patience = TUNING.repeated_runs  # how many have to be until they are recorded
+        self.runs: dict[int, int] = {}  # how often what was run here at once, by hash
+        self.patience = TUNING.repeated_runs  # how often something has to be until it is recorded
 
     def opens(self) -> bool:
         """A recording starts here; whether it is to be run at once instead, since it would not
@@ -209,16 +208,14 @@ class TraceSite:
 
     def ran(self, what: int) -> None:
         """What was run at once has come to its end. If it returns often, it is recorded."""
-        if what not in self.runs:
-            self.repeats = 0
-            if len(self.runs) >= TUNING.remembered_runs:
-                self.runs.clear()
-            self.runs.add(what)
-            return
-        self.repeats += 1
-        if self.repeats >= self.patience:
-            self.repeats = self.unknown = 0
+        times = self.runs.pop(what, 0) + 1
+        if times >= self.patience:
+            self.unknown = 0
+            self.runs.clear()
             self.patience *= 2  # what is not known then costs more than it saves
+            return
+        self.runs[what] = times
+        trim(self.runs, TUNING.remembered_runs)
 
     def leaf(self, slot: int, node: Node, freed: bool) -> TraceNode:
         """The trace node of the array in a slot."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.immediate.slicing import joined_by
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions import broadcasting
 from retrograd.functions.broadcasting import (
@@ -216,6 +219,7 @@ def _alike(arrays: Sequence[ArrayLike], what: str) -> list[Node]:
 
 
 @op_function
+@joined_by(np.concatenate)
 def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Any:
     """Join arrays along an axis; None flattens them first.
 
@@ -234,6 +238,7 @@ def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Any:
 
 
 @op_function
+@joined_by(np.stack)
 def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Any:
     """Join arrays of one shape along a new axis.
 

@@ -352,16 +352,24 @@ def kernel_of(kind: CallKind) -> Kernel:
 
 def polynomial(size: int | Dim, names: Sequence[str]) -> list[int] | None:
     """A size as C takes it: how many terms there are; of each the factor, how many powers there
-    are, and of these the numbers of the name and the exponents. None where it divides."""
+    are, and of these the atoms and the exponents. An atom is the number of a name, or -1 and the
+    two parts of a quotient. None where another name is in it."""
     if not isinstance(size, Dim):
         return [1, int(size), 0]
     found = [len(size.terms)]
     for monomial, factor in size.terms:
         found += [factor, len(monomial)]
         for atom, power in monomial:
-            if not isinstance(atom, str) or atom not in names:
-                return None
-            found += [names.index(atom), power]
+            if isinstance(atom, str):
+                if atom not in names:
+                    return None
+                found.append(names.index(atom))
+            else:
+                above, below = (polynomial(x, names) for x in (atom.numerator, atom.denominator))
+                if above is None or below is None:
+                    return None
+                found += [-1, *above, *below]
+            found.append(power)
     return found
 
 

@@ -19,8 +19,8 @@ from retrograd.eager.immediate.call_kind import (
     frozen,
     kind_of,
 )
-from retrograd.eager.immediate.function_call import Edge, FunctionCall, SliceCall
-from retrograd.eager.immediate.slicing import is_basic, sliced
+from retrograd.eager.immediate.function_call import Edge, FunctionCall, JoinCall, SliceCall
+from retrograd.eager.immediate.slicing import is_basic, join_of, sliced
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import ConcreteLeaf, leaf
 from retrograd.eager.modes import grad_enabled, traced
@@ -142,6 +142,41 @@ def run_slice(f: Callable[..., Any], x: LazyTensor, key: Any) -> Any:
     return LazyTensor.output(Output.of(array, call, 0, freed), tracked)
 
 
+MANY = 8  # arrays, from which on they are joined by NumPy: programs for each number do not return
+
+
+def run_join(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Many arrays joined along an axis."""
+    numpy = join_of(f)
+    if numpy is None or not args or args[0].__class__ not in (list, tuple):
+        return MISSED
+    handles = args[0]
+    axis = kwargs.get("axis", 0) if len(args) == 1 else args[1]
+    if axis.__class__ is not int or len(args) > 2 or len(args) - 1 + len(kwargs) > 1:
+        return MISSED
+    if len(handles) <= MANY or not all(isinstance(h, LazyTensor) for h in handles):
+        return MISSED
+    found = operands_of(handles)
+    if found is None or len({a.dtype for a in found[0]}) > 1:
+        return MISSED
+    arrays, edges, tracked, freed = found
+    try:
+        array = np.asarray(numpy(arrays, axis), order="C")
+    except (ValueError, np.exceptions.AxisError):
+        return MISSED
+    is_new = array.ndim > arrays[0].ndim
+    _count((id(f), axis, len(arrays), *array.shape), edges)
+    tracked = tracked and array.dtype.kind in "fcV"
+    if not (tracked or freed):
+        return LazyTensor.handle_class.dehydrated(array)
+    call = None
+    if tracked:
+        call = JoinCall.of(f, edges, arrays, axis % array.ndim, is_new, freed)
+    return LazyTensor.output(
+        Output.of(array, call, 0, freed and array.dtype.kind in "fcV"), tracked
+    )
+
+
 def _distinct(
     call: Any, handles: Sequence[LazyTensor], found: Operands,
     arguments: Callable[[], Arguments], same: list[int],
@@ -250,6 +285,8 @@ def run_function(
     if is_basic(f, args):
         x = args[0]
         return run_slice(f, x, args[1]) if isinstance(x, LazyTensor) else MISSED
+    if (joined := run_join(f, args, kwargs)) is not MISSED:
+        return joined
     flags = [is_array[i] if i < len(is_array) else rest for i in range(len(args))]
     return _run_flat(f, flags, arrays, args, kwargs, Arguments)
 

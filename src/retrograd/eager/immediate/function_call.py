@@ -200,7 +200,33 @@ class FunctionCall(Call):
         return found | dict(zip(plan.computed, results, strict=True))
 
 
-class SliceCall(Call):
+class MovedCall(Call):
+    """A call that only moves elements: Python goes back through it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def totals(self, slices: SlicedGradients, g: Array, so_far: Sequence[Any]) -> tuple[Any, ...]:
+        """The gradients of operands: of what has come so far, or None, and what comes from here;
+        where that is an ellipsis nobody asks."""
+
+    def backward(
+        self, cotangents: Mapping[int, Array], asks: Callable[[Node], bool],
+        found: dict[Node, Array], slices: SlicedGradients,
+    ) -> None:  # fmt: skip
+        """The same as of other calls."""
+        for k, x in enumerate(self.leaves):  # one by one: some may be the same
+            if x is not None and asks(x):
+                so_far: list[Any] = [Ellipsis] * len(self.edges)
+                so_far[k] = found.get(x)
+                found[x] = self.totals(slices, cotangents[0], so_far)[k]
+
+    def reached(self, k: int) -> list[Node]:
+        """The leaves of operands that a gradient may go to."""
+        return self.arrays
+
+
+class SliceCall(MovedCall):
     """`x[key]` by numbers and slices."""
 
     __slots__ = ("f", "key")
@@ -220,24 +246,61 @@ class SliceCall(Call):
         with made_by(self.made_here()):
             self.nodes = [self.f(full_history(self.arrays[0]), self.key)]
 
-    def reached(self, k: int) -> list[Node]:
-        """The leaf that is indexed."""
-        return self.arrays
-
-    def added(self, slices: SlicedGradients, so_far: Array | None, g: Array) -> Array:
-        """The gradient of what is indexed so far, and what comes to it from here; for C."""
+    def totals(self, slices: SlicedGradients, g: Array, so_far: Sequence[Any]) -> tuple[Any, ...]:
+        """The gradient of what is indexed."""
+        (before,) = so_far
+        if before is Ellipsis:
+            return (before,)
         x: Any = self.edges[0]
         array = x.array if isinstance(x, Output) else x.prim.array
-        return slices.add(x, array.shape, so_far, g, self.key)
+        return (slices.add(x, array.shape, before, g, self.key),)
 
-    def backward(
-        self, cotangents: Mapping[int, Array], asks: Callable[[Node], bool],
-        found: dict[Node, Array], slices: SlicedGradients,
-    ) -> None:  # fmt: skip
-        """The same as of other calls."""
-        x = self.arrays[0]
-        if asks(x):
-            found[x] = self.added(slices, found.get(x), cotangents[0])
+
+class JoinCall(MovedCall):
+    """Many arrays joined along an axis that they have, or a new one (`is_new`)."""
+
+    __slots__ = ("axis", "f", "is_new")
+
+    given: tuple[Array, ...]  # the operands
+
+    @classmethod
+    def of(
+        cls, f: Callable[..., Any], edges: Sequence[Edge], given: Sequence[Array], axis: int,
+        is_new: bool, freed: bool,
+    ) -> JoinCall:  # fmt: skip
+        """Arrays that were joined just now; the axis is counted from the front."""
+        new = cls()
+        new.begun(edges, freed)
+        new.f, new.axis, new.is_new, new.given = f, axis, is_new, tuple(given)
+        return new
+
+    def unfold(self) -> None:
+        """Make the node of the result, unless it is there."""
+        if self.nodes is not None:
+            return
+        values = [
+            leaf(a) if x is None else full_history(x)
+            for x, a in zip(self.leaves, self.given, strict=True)
+        ]
+        with made_by(self.made_here()):
+            self.nodes = [self.f(values, self.axis)]
+
+    def totals(self, slices: SlicedGradients, g: Array, so_far: Sequence[Any]) -> tuple[Any, ...]:
+        """The gradients of what was joined. Those of the same array are added up one by one."""
+        found: list[Any] = []
+        last: dict[int, Array] = {}  # by edge
+        end, rows = 0, np.moveaxis(g, self.axis, 0)
+        for edge, a, before in zip(self.edges, self.given, so_far, strict=True):
+            start, end = end, end + (1 if self.is_new else a.shape[self.axis])
+            if before is Ellipsis:
+                found.append(before)
+                continue
+            own = rows[start] if self.is_new else np.moveaxis(rows[start:end], 0, self.axis)
+            before = last.get(id(edge), before)
+            total = np.array(own, order="C") if before is None else np.asarray(before + own)
+            last[id(edge)] = total
+            found.append(total)
+        return tuple(found)
 
 
 def _bits(mask: int) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from retrograd.eager import fast_path, listeners
 from retrograd.eager.grad_fn import Output, next_number
-from retrograd.eager.immediate.function_call import FunctionCall, SliceCall
+from retrograd.eager.immediate.function_call import FunctionCall, MovedCall
 from retrograd.eager.immediate_base import compiled
 from retrograd.eager.leaf import ConcreteLeaf
 from retrograd.eager.modes import _BACKEND, _GRAD, _HIDDEN_FROM_TAPES, _TRACING
@@ -23,7 +23,7 @@ def install_immediate(handles: type, begin_run: Callable[[], bool]) -> None:
     if compiled is None:
         return
     compiled.install(
-        (handles, Node, ConcreteLeaf, Output, FunctionCall, SliceCall, DType),
+        (handles, Node, ConcreteLeaf, Output, FunctionCall, MovedCall, DType),
         CURRENT,
         tuple([
             variable.get

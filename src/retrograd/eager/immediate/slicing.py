@@ -1,4 +1,4 @@
-"""Basic indexing in immediate mode: `x[i, a:b]` by NumPy, and its gradient.
+"""What only moves elements in immediate mode: `x[i, a:b]` and joins of many arrays by NumPy.
 
 A key of numbers and slices is part of an operation, and most differ from one another: a program for
 each would not return. The gradient of a slice is the cotangent among zeros. Adding it to what has
@@ -8,12 +8,13 @@ come so far touches only the slice: to the bit as if zeros were added elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from retrograd.runtime.backend import Array
 
+F = TypeVar("F", bound=Callable[..., Any])
 _BASIC: list[Callable[..., Any]] = []  # the library function `x[key]`
 
 
@@ -28,6 +29,24 @@ def is_basic(f: Callable[..., Any], args: Any) -> bool:
     if f not in _BASIC or len(args) != 2 or args[1].__class__ is not tuple:
         return False
     return all(k is None or k is Ellipsis or k.__class__ in (int, slice) for k in args[1])
+
+
+_JOINS: dict[Callable[..., Any], Callable[..., Any]] = {}  # library functions, as those of NumPy
+
+
+def joined_by(numpy: Callable[..., Any]) -> Callable[[F], F]:
+    """Name what NumPy has for a function of a sequence of arrays and an axis that joins them."""
+
+    def note(f: F) -> F:
+        _JOINS[f] = numpy
+        return f
+
+    return note
+
+
+def join_of(f: Callable[..., Any]) -> Callable[..., Any] | None:
+    """What NumPy has for a function that joins arrays."""
+    return _JOINS.get(f)
 
 
 def sliced(array: Array, key: Any) -> Array:
