@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrograd.codegen.launch_layout import STOP_AT
 from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
@@ -194,7 +193,7 @@ class SpecializedExecutable:
         frame.block[recipe.status + 1] = 0 if program.times is None else program.times.ctypes.data
         run = program.address if self.brief else 0
         frame.entry = entry_of(frame.address, self.expected, self.results, run)
-        frame.block[recipe.status + STOP_AT] = stop = frame.address + 8 * (recipe.status + 2)
+        frame.block[recipe.stop] = stop = frame.address + 8 * (recipe.stop - 1)
         frame.stop = stop if self.long else 0
         return frame
 

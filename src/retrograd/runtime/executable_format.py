@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from retrograd.codegen.launch_layout import STATUS_SLOTS
+from retrograd.codegen.launch_layout import STATUS_SLOTS, STOP_AT
 from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.ir import BY_CODE, Dim, as_dtype
 from retrograd.ir.literal import LiteralReader, show_size
@@ -92,6 +92,11 @@ class ExecutableRecord:
     @property
     def status(self) -> int:
         return self.first_size + len(self.sizes)
+
+    @property
+    def stop(self) -> int:
+        """Behind the word that ends a long run, where its address is."""
+        return self.status + STOP_AT
 
     @property
     def slots(self) -> int:

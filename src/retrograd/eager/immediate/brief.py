@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from retrograd.codegen.launch_layout import STOP_AT
 from retrograd.eager.immediate.call_kind import CallKind, polynomial
 from retrograd.eager.immediate_base import compiled
 from retrograd.eager.trace_program import TraceProgram
@@ -120,7 +119,7 @@ def _made(
         record.first_temporary,
         record.facts.temporaries,
         record.slots,
-        record.status + STOP_AT,
+        record.stop,
         record.facts.scratch,
         TUNING.common_layout_size if record.facts.grows else -1,
     )
