@@ -102,7 +102,8 @@ def test_numbers_are_told_apart_where_it_matters():
     x = rg.tensor([1.5, -2.0], dtype=rg.float32)
     for _ in range(3):
         for k in (3, 3.0, 2.5, 2, 2.0, 1, 0.0, -0.0, 1e300, 2**60, True):
-            expected = x.numpy() * np.float32(k) if k != 2**60 else x.numpy() * np.float32(2**60)
+            with np.errstate(over="ignore"):
+                expected = x.numpy() * np.float32(k)
             assert (x * k).numpy().tobytes() == expected.tobytes(), k
         assert (x**2).tolist() == [2.25, 4.0]
         assert (2 - x).tolist() == [0.5, 4.0]
@@ -215,9 +216,7 @@ def test_nodes_are_made_when_somebody_asks():
     x = rg.tensor([2.0, 3.0], requires_grad=True)
     for _ in range(3):
         y = rg.exp(x) * x
-        text = str(rg.trace(lambda: y.sum()))
-        assert y.node.inputs
-        assert "exp" in text or y.node.op == "mul"
+        assert (y.node.op, y.node.inputs[0].op) == ("mul", "exp")
         second = rg.grad(lambda v: rg.grad(lambda u: (rg.exp(u) * u).sum())(v).sum())(x)
         np.testing.assert_allclose(second.numpy(), np.exp(x.numpy()) * (x.numpy() + 2))
 
