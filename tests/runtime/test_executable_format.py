@@ -22,7 +22,7 @@ from retrograd.schedule.planning.plan import KernelPlan
 def test_a_recipe_survives_as_bytes():
     n = Dim("N")
     facts = executable_format.ExecutableLayout(
-        "k", ["rg_cblas_sgemm"], 1, 2, True, 64, 3, 2, 1, 1, [(0, 1)], ["n"], False
+        "k", ["rg_cblas_sgemm"], 1, 2, True, 64, 3, 2, 1, 1, [(0, 1)], ["n"], False, True
     )
     constants = [np.arange(6, dtype=np.int16).reshape(2, 3), np.array(1.5)]
     placed = executable_format.Placement(64, [0], 128, 12.5, 2.5)

@@ -92,6 +92,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     PyObject *array, *call, *_leaf;
+    PyObject *where; /* scope and line, of one that has no call */
     int index;
     char freed;
 } Output;
@@ -238,6 +239,7 @@ static int output_clear(Output *self)
     Py_CLEAR(self->array);
     Py_CLEAR(self->call);
     Py_CLEAR(self->_leaf);
+    Py_CLEAR(self->where);
     return 0;
 }
 
@@ -296,6 +298,7 @@ static PyMemberDef output_members[] = {
     MEMBER(Output, array),
     MEMBER(Output, call),
     MEMBER(Output, _leaf),
+    MEMBER(Output, where),
     {"index", T_INT, offsetof(Output, index), 0, NULL},
     {"freed", T_BOOL, offsetof(Output, freed), 0, NULL},
     {NULL},
@@ -1402,7 +1405,7 @@ static PyObject *output_of(PyObject *array, PyObject *call, int freed)
         return NULL;
     Py_INCREF(array);
     made->array = array;
-    Py_XINCREF(call);
+    Py_INCREF(call);
     made->call = call;
     made->freed = (char)freed;
     return (PyObject *)made;
@@ -1486,24 +1489,21 @@ static void count(Run *run, const Kernel *kernel, const Parts *p)
 static PyObject *result_of(Run *run, Kernel *kernel, const Parts *p, PyObject *numbers,
                            PyObject **arrays, Py_ssize_t n, int tracked, PyObject *scope)
 {
-    PyObject *call = NULL, *output, *given;
-    int freed = p->freed && kernel->floating;
-    if (!tracked && !freed) {
+    PyObject *call, *output, *given;
+    if (!tracked) {
         Py_INCREF(arrays[0]);
         return hold(arrays[0], 0, 1);
     }
-    if (tracked) {
-        given = tuple_of(p->arrays, p->operand, arrays, n, p->whole);
-        call = given != NULL ? (PyObject *)call_of(kernel, p, numbers, given, scope) : NULL;
-        Py_XDECREF(given);
-        if (call == NULL || enlist(run, (Call *)call) < 0) {
-            Py_XDECREF(call);
-            return NULL;
-        }
+    given = tuple_of(p->arrays, p->operand, arrays, n, p->whole);
+    call = given != NULL ? (PyObject *)call_of(kernel, p, numbers, given, scope) : NULL;
+    Py_XDECREF(given);
+    if (call == NULL || enlist(run, (Call *)call) < 0) {
+        Py_XDECREF(call);
+        return NULL;
     }
-    output = output_of(arrays[0], call, freed);
-    Py_XDECREF(call);
-    return output != NULL ? hold(output, tracked, 0) : NULL;
+    output = output_of(arrays[0], call, p->freed && kernel->floating);
+    Py_DECREF(call);
+    return output != NULL ? hold(output, 1, 0) : NULL;
 }
 
 static PyObject *serve_kernel(Run *run, Kernel *kernel, const Parts *p, const int64_t *names,
@@ -1512,7 +1512,7 @@ static PyObject *serve_kernel(Run *run, Kernel *kernel, const Parts *p, const in
     PyObject *arrays[OUTPUTS], *held, *numbers, *result = NULL;
     int tracked = p->tracked && grad && kernel->floating;
     Brief *brief = tracked ? kernel->tracked : kernel->plain;
-    if (brief == NULL || !kernel->single)
+    if (brief == NULL || !kernel->single || (!tracked && p->freed && kernel->floating))
         return NULL;
     held = tuple_of(p->arrays, p->operand, p->edges, p->operand, 0);
     numbers = p->number != NULL ? PyTuple_Pack(1, p->number) : PyTuple_New(0);

@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "97b50876"
+STAMP = "b0d7acb7"
 
 
 def stamp_of_sources(folder: Path) -> str:

@@ -23,7 +23,8 @@ from retrograd.eager.immediate_base import OutputBase
 from retrograd.eager.leaf import VALUES, ConcreteLeaf
 from retrograd.eager.program_cache import LOCK
 from retrograd.eager.trace_cache import TraceNode, TracePart, TraceSite, fill
-from retrograd.ir import Graph, Node, substitute
+from retrograd.ir import Graph, Node, provenance, substitute
+from retrograd.ir.source import user_source
 from retrograd.runtime.backend import Array
 
 next_number = itertools.count().__next__
@@ -118,13 +119,23 @@ class Output(OutputBase):
     call: Any
     index: int
     freed: bool  # backward() has gone through it: no gradient does again
+    where: Any  # scope and line, where there is no call
     _leaf: Node | None
 
     @classmethod
     def of(cls, array: Array, call: Any, index: int, freed: bool) -> Output:
-        """A result."""
+        """A result of a call here; one that no gradient goes back through knows where that was."""
         new = cls()
         new.array, new.call, new.index, new.freed, new._leaf = array, call, index, freed, None
+        new.where = None if call is not None else (provenance().scope, user_source())
+        return new
+
+    def without_history(self) -> Output:
+        """The same after `backward()`."""
+        new = type(self)()
+        new.array, new.call, new.index, new.freed, new._leaf = self.array, None, 0, True, None
+        call = self.call
+        new.where = self.where if call is None else (call.scope, call.source)
         return new
 
     @property
@@ -134,7 +145,7 @@ class Output(OutputBase):
             with LOCK:
                 if self._leaf is None:
                     prim, call = ConcreteLeaf(self.array, None, self.freed), self.call
-                    where: Any = ("", None)
+                    where = self.where
                     if call is not None:
                         prim.grad_fn = GradFn(call, self.index)
                         where = call.scope, call.source

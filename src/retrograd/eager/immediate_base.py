@@ -75,7 +75,7 @@ class CallBase:
 class OutputBase:
     """The fields of a result of a call: see `Output` in `grad_fn.py`."""
 
-    __slots__ = ("_leaf", "array", "call", "freed", "index")
+    __slots__ = ("_leaf", "array", "call", "freed", "index", "where")
 
 
 class Kernel:

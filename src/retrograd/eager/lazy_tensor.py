@@ -487,7 +487,7 @@ class LazyTensor(HandleBase):
             return
         self._requires_grad = False
         if isinstance(state, Output):
-            self._become(Output.of(state.array, None, 0, True))
+            self._become(state.without_history())
             return
         array = self._known()
         if isinstance(state, TraceNode) and array is None:

@@ -218,7 +218,7 @@ def _run(
     if tracked:
         call = FunctionCall.of(kind, edges, given + results, ints, numbers, freed)
     outputs = {
-        y: Output.of(array, call if y.floating else None, k, freed and y.floating)
+        y: Output.of(array, call, k, freed) if y.floating else array
         for k, (y, array) in enumerate(zip(kind.outputs, results, strict=False))
     }
     return _held(kind.result, outputs, handles)
@@ -235,8 +235,6 @@ def _held(result: Any, found: Mapping[TraceNode, Any], handles: Sequence[LazyTen
         y = found[result]
         if not isinstance(y, Output):
             return LazyTensor.handle_class.dehydrated(y)
-        if y.call is None and not y.freed:
-            return LazyTensor.handle_class.dehydrated(y.array)
         return LazyTensor.output(y, y.call is not None)
     if isinstance(result, tuple):
         kind, items = result
