@@ -38,9 +38,9 @@ class Tuning:
     search_value_ns: float = number(60.0, "time of a value that is looked for in a sorted row")
 
     # Eager code that does not repeat.
-    unknown_recordings: int = number(4,
+    unknown_recordings: int = number(3,
         "recordings in a row that were not all known, after which operations run at once")
-    repeated_runs: int = number(32,
+    repeated_runs: int = number(8,
         "times that the same is run at once until it is recorded; then twice as many")
     remembered_runs: int = number(256, "runs of which the hash is remembered")
     brief_run_calls: int = number(256, "calls that run at once, after which a look ends the run")
