@@ -10,10 +10,11 @@ import pytest
 
 import retrograd as rg
 from retrograd.accelerate import is_compiled
-from retrograd.eager import trace_buffer
+from retrograd.eager import immediate_base, trace_buffer
 from retrograd.eager.grad_fn import Output
-from retrograd.eager.immediate import dispatch
+from retrograd.eager.immediate import call_kind, dispatch
 from retrograd.eager.immediate.function_call import FunctionCall
+from retrograd.eager.program_cache import PROGRAMS
 from retrograd.eager.trace_cache import SITES
 from retrograd.tuning import TUNING
 from tests.eager import test_bits
@@ -27,12 +28,20 @@ def begin_anew():
     SITES.clear()
 
 
+def forget_programs():
+    """Those that others have made may not be compiled yet."""
+    for table in (PROGRAMS, call_kind._BY_SHAPES, call_kind._BY_CALL, call_kind._SEEN):
+        table.clear()
+    immediate_base.compiled.clear()
+
+
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     """Operations run at once from the first one on, and are compiled at once."""
     monkeypatch.setattr(TUNING, "unknown_recordings", 0)
     monkeypatch.setattr(TUNING, "interpreted_nodes", 0)
     begin_anew()
+    forget_programs()
     yield
     begin_anew()
 

@@ -15,18 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from retrograd.autodiff import pullback
 from retrograd.eager.grad_fn import GradFn, TapeSegment, grad_fn_of, next_number
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import known_as, leaf_handle
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import COUNTS, LOCK
 from retrograd.eager.trace_buffer import TraceBuffer, recorded_here, remember
-from retrograd.eager.trace_cache import TraceNode, TraceSite
+from retrograd.eager.trace_cache import TraceNode, TraceSite, kept_for_gradient
 from retrograd.eager.trace_program import TraceProgram
 from retrograd.errors import RetrogradError
-from retrograd.ir import Node, Trait
-from retrograd.ops.leaf import input_node
+from retrograd.ir import Node, reachable
 from retrograd.runtime.backend import Array
 from retrograd.shared import contained
 
@@ -154,33 +152,10 @@ def _plan(
     known = {f.node: f for f in values}
     at_hand = {*known, *[f.node for f in wanted]}  # when the gradient is asked for
     ends = [f.node for f in tracked]
-    starts = [input_node(n.type) for n in ends]
-    found = pullback(ends, starts, [f.node for f in leaves])
-    forward = {n for f in (*wanted, *tracked) for n in _below(f.node, known)}
-    todo = [g for g in found if g is not None]
-    seen, kept = set(todo), []
-    for node in todo:
-        for x in node.inputs:
-            if x in seen:
-                continue
-            seen.add(x)
-            if x in forward and Trait.KEPT in x.prim.traits and x not in at_hand:
-                kept.append(site.trace_node(x))
-            elif x not in at_hand:
-                todo.append(x)
-    outputs = list(dict.fromkeys((*wanted, *kept)))
+    inside = reachable([*ends, *[f.node for f in wanted]], known)
+    kept = kept_for_gradient(ends, [f.node for f in leaves], set(inside), at_hand)
+    outputs = list(dict.fromkeys((*wanted, *map(site.trace_node, kept))))
     return outputs, TraceProgram(site, [f.node for f in outputs], known, patient=True)
-
-
-def _below(node: Node, known: dict[Node, TraceNode]) -> list[Node]:
-    """What a node is computed from, itself included, down to what is known."""
-    todo, seen = [node], {node}
-    for n in todo:
-        for x in n.inputs:
-            if x not in seen and x not in known:
-                seen.add(x)
-                todo.append(x)
-    return todo
 
 
 def _go_on(buffer: TraceBuffer, held: Sequence[LazyTensor], tracked: Sequence[TraceNode]) -> None:

@@ -12,7 +12,7 @@ Slots are numbered by first use. Without that `x * y` and `x * x` would look ali
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import accumulate
 from operator import itemgetter
 from types import CodeType
@@ -22,7 +22,7 @@ from retrograd.autodiff import pullback, seeds
 from retrograd.eager.fast_path import TraceNodeBase
 from retrograd.ir import Node, Provenance, TensorType, Trait, full, made_by
 from retrograd.ops.identity import StopGradient
-from retrograd.ops.leaf import Leaf
+from retrograd.ops.leaf import Leaf, input_node
 from retrograd.shared import trim
 from retrograd.tuning import TUNING
 
@@ -148,6 +148,26 @@ class TraceNode(TraceNodeBase):
 def _after(node: Node) -> Node:
     with made_by(Provenance(node.scope, node.source, node.origin)):
         return StopGradient()(node)
+
+
+def kept_for_gradient(
+    ends: Sequence[Node], wanted: Sequence[Node], inside: Set[Node], at_hand: Collection[Node]
+) -> list[Node]:
+    """What else than is at hand the gradient of `ends` with respect to `wanted` needs of what is
+    computed inside, and takes long: see `Trait.KEPT`. It is kept, so that it is computed once."""
+    found = pullback(ends, [input_node(n.type) for n in ends], wanted)
+    todo = [g for g in found if g is not None]
+    seen, kept = set(todo), []
+    for node in todo:  # the list grows while the loop goes through it
+        for x in node.inputs:
+            if x in seen or x in at_hand:
+                continue
+            seen.add(x)
+            if x in inside and Trait.KEPT in x.prim.traits:
+                kept.append(x)
+            else:
+                todo.append(x)
+    return kept
 
 
 class TraceSite:

@@ -8,7 +8,7 @@ known to the compiler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from retrograd.autodiff import pullback
 from retrograd.eager.immediate_base import Kernel
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import ANY_NUMBER, LOCK, is_argument
-from retrograd.eager.trace_cache import Slot, TraceNode, TraceSite
+from retrograd.eager.trace_cache import Slot, TraceNode, TraceSite, kept_for_gradient
 from retrograd.eager.trace_program import TraceProgram
 from retrograd.eager.weak_types import is_weak
 from retrograd.errors import RetrogradError
@@ -29,11 +29,11 @@ from retrograd.ir import (
     Node,
     Provenance,
     TensorType,
-    Trait,
     as_dtype,
     evaluate,
     made_by,
     provenance,
+    reachable,
     substitute,
 )
 from retrograd.ops.assume import Assume
@@ -227,7 +227,7 @@ class CallKind:
     def check(self, sizes: Mapping[str, int]) -> None:
         """`Unfit` where it holds for some sizes only, or its bits would not be those of a program
         for these sizes: of Fourier transforms, and where a size inside is 0 or 1."""
-        for node in _below([y.node for y in self.outputs]):
+        for node in reachable([y.node for y in self.outputs]):
             if isinstance(node.prim, Assume):
                 raise Unfit
             if isinstance(node.prim, Fft) and isinstance(node.shape[node.prim.axis], Dim):
@@ -253,32 +253,20 @@ class CallKind:
         if found is None:
             with LOCK:
                 if tracked:
-                    self.kept = self._needed()
+                    self.kept = self._kept()
                 ends = [y.node for y in [*self.outputs, *(self.kept if tracked else ())]]
                 known = {x.node: k for k, x in enumerate(self.leaves)}
                 found = self._forward[key] = TraceProgram(self.site, ends, known)
         return found
 
-    def _needed(self) -> list[TraceNode]:
-        """What is computed between operands and outputs, takes long, and is part of the gradient;
-        see `Trait.KEPT`."""
+    def _kept(self) -> list[TraceNode]:
+        """What is computed between operands and outputs, takes long, and is part of the
+        gradient."""
         ends = [y.node for y in self.outputs if y.floating]
-        found = pullback(ends, [input_node(n.type) for n in ends], [x.node for x in self.leaves
-                         if x.floating])  # fmt: skip
-        inside = set(_below([y.node for y in self.outputs]))
-        at_hand = {y.node for y in [*self.outputs, *self.leaves]}
-        todo = [g for g in found if g is not None]
-        seen, kept = set(todo), []
-        for node in todo:
-            for x in node.inputs:
-                if x in seen or x in at_hand:
-                    continue
-                seen.add(x)
-                if x in inside and Trait.KEPT in x.prim.traits:
-                    kept.append(self.site.trace_node(x))
-                else:
-                    todo.append(x)
-        return kept
+        at_hand = {x.node for x in [*self.outputs, *self.leaves]}
+        inside = set(reachable([y.node for y in self.outputs]))
+        wanted = [x.node for x in self.leaves if x.floating]
+        return [self.site.trace_node(x) for x in kept_for_gradient(ends, wanted, inside, at_hand)]
 
     def backward(
         self, given: tuple[int, ...], at: tuple[int, ...], more: tuple[bool, ...]
@@ -323,17 +311,6 @@ def _operand(site: TraceSite, k: int, type: TensorType) -> TraceNode:
     node = Node(Slot(type), (), type)
     made = site.leaves[k] = site.trace_nodes[node] = TraceNode(site, node, k)
     return made
-
-
-def _below(ends: Sequence[Node]) -> Iterator[Node]:
-    """Nodes and all that they are computed from."""
-    todo, seen = list(ends), set(ends)
-    for node in todo:
-        yield node
-        for x in node.inputs:
-            if x not in seen:
-                seen.add(x)
-                todo.append(x)
 
 
 def kernel_of(kind: CallKind) -> Kernel:
