@@ -58,6 +58,20 @@ def test_keys_are_equal_by_value_and_hashed_once():
     assert Value.hashed == 3
 
 
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 100])
+def test_several_locks_are_held_at_once_and_free_afterwards(count):
+    locks: list[Any] = [threading.RLock() for _ in range(count)]
+
+    def taken() -> list[bool]:
+        return [one._is_owned() for one in locks]
+
+    assert shared.holding(locks, taken) == [True] * count
+    assert not any(taken())
+    with pytest.raises(ZeroDivisionError):
+        shared.holding(locks, lambda: 1 / 0)
+    assert not any(taken())
+
+
 def test_what_is_completed_is_done_again_and_the_interrupt_goes_on():
     done = []
 

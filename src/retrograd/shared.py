@@ -20,11 +20,12 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 WAIT = 20.0  # seconds that a fork waits for threads that compile; longer, and it is done without
 
@@ -120,6 +121,16 @@ def contained(f: F) -> F:
         return copy_context().run(f, *args, **kwargs)
 
     return call  # type: ignore[return-value]
+
+
+def holding(locks: Sequence[Any], f: Callable[[], T]) -> T:
+    """`f()`, with all of these locks, taken in this order. By `with`, some at a time, and not by an
+    `ExitStack`, which an exception may interrupt between taking a lock and noting it."""
+    if not locks:
+        return f()
+    a, b, c, d, e, g, h, i = (*locks[:8], *[threading.RLock() for _ in range(8 - len(locks))])
+    with a, b, c, d, e, g, h, i:
+        return holding(locks[8:], f)
 
 
 def completed(f: Callable[[], None]) -> None:

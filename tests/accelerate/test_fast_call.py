@@ -1,6 +1,7 @@
 """`fast_call.c` by itself: arrays are compared as they should be, and wrong descriptions refused.
 Calls are the same where there is no compiler."""
 
+import ctypes
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ F32 = np.dtype(np.float32)
 def entry(frame: np.ndarray, flags: int = READABLE, most: int = sys.maxsize):
     """One that takes an array of shape (4, 6), and gives none."""
     specs = compiled.ArraySpecs([(0, F32, (4, 6), flags, most)])
-    return compiled.Entry(specs, compiled.ArraySpecs([]), frame.ctypes.data, 0)
+    return compiled.Entry(specs, compiled.ArraySpecs([]), frame.ctypes.data, 0, False)
 
 
 @needs_c
@@ -62,12 +63,31 @@ def test_who_else_has_an_array_and_whose_memory_it_is():
 
 
 @needs_c
+@pytest.mark.parametrize("donates", [False, True])
+@pytest.mark.parametrize("failed", [0, 3])
+def test_nothing_is_left_of_a_list_whose_arrays_were_overwritten(donates, failed):
+    """Not even where the caller is interrupted before anything else."""
+    signature = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
+    program = ctypes.CFUNCTYPE(*signature)(lambda *_: failed)
+    address = ctypes.cast(program, ctypes.c_void_p).value
+    frame, none = np.zeros(1, np.int64), compiled.ArraySpecs([])
+    specs = compiled.ArraySpecs([(0, F32, (2,), OWNED, 1)])
+    run = compiled.Entry(specs, none, frame.ctypes.data, address, donates)
+    arrays = [np.zeros(2, np.float32)]
+    assert run.enter(arrays, []) == failed
+    assert len(arrays) == (0 if donates and not failed else 1)
+    wrong = [np.zeros(3, np.float32)]
+    assert run.enter(wrong, []) == -1
+    assert len(wrong) == 1
+
+
+@needs_c
 @pytest.mark.parametrize("wrong", [
     lambda: compiled.ArraySpecs([(0, "float32", (4,), 0, 0)]),
     lambda: compiled.ArraySpecs([(0, F32, ("a",), 0, 0)]),
     lambda: compiled.ArraySpecs([(0, F32)]),
     lambda: compiled.ArraySpecs(3),
-    lambda: compiled.Entry(1, 2, 3, 4),
+    lambda: compiled.Entry(1, 2, 3, 4, False),
     lambda: compiled.CallRoute([(0, 1)]),
     lambda: compiled.CallRoute([(1, 0, tuple, 2, False, [])]),
     lambda: compiled.CallRoute([]).offer([]),

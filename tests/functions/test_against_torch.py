@@ -113,7 +113,8 @@ def test_value_and_gradient(name, backend):
             np.testing.assert_allclose(x.grad.numpy(), t.grad.numpy(), rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")  # raised inside PyTorch itself
+@pytest.mark.filterwarnings(r"ignore:.*torch\.jit:DeprecationWarning")  # inside PyTorch itself,
+@pytest.mark.filterwarnings(r"ignore:.*torch\.jit:FutureWarning")  # in some of its versions
 @pytest.mark.parametrize("name", ["mlp", "softmax", "layer norm", "gelu", "attention", "logsumexp"])
 def test_hessian_vector_product(name):
     ours, theirs, arrays = CASES[name]

@@ -13,7 +13,7 @@ from retrograd.ops.control.draw import Draw
 from retrograd.ops.conv import Conv
 from retrograd.ops.elementwise import ELEMENTWISE, Elementwise, cast
 from retrograd.ops.identity import Alias, StopGradient
-from retrograd.ops.index import Gather, ScatterAdd
+from retrograd.ops.index import Gather, RavelIndex, ScatterAdd
 from retrograd.ops.leaf import Iota
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.pool import MaxPool, MaxPoolIndex
@@ -365,6 +365,23 @@ def select_rows(f: Fuzz) -> Made:
     return Gather(axis, shared)(x, i), f.known(x)
 
 
+def select_places(f: Fuzz) -> Made:
+    """At positions on two axes, which become one."""
+    x = f.pick(lambda x: x.type.rank > 1)
+    if x is None:
+        return None
+    axis = f.r.randrange(x.type.rank - 1)
+    sizes = x.shape[axis : axis + 2]
+    first = positions(f, x, axis, 0)
+    if first is None or not f.positive(sizes[1]) or first.type.rank + x.type.rank - 2 > 4:
+        return None
+    second = f.do("mod", first, f.length(sizes[1], first))
+    if f.r.random() < 0.3:
+        first = f.do("sub", first, f.length(sizes[0], first))  # counted from the back
+    joined = Reshape((*x.shape[:axis], product(sizes), *x.shape[axis + 2 :]))(x)
+    return Gather(axis)(joined, RavelIndex(sizes, axis)(first, second)), f.known(x)
+
+
 def scatter(f: Fuzz) -> Made:
     x = f.pick(lambda x: x.type.rank > 0 and x.dtype is not bool_)
     if x is None:
@@ -481,8 +498,8 @@ def steer(f: Fuzz) -> Made:
 MAKERS: tuple[Maker, ...] = (
     *[unary] * 4, *[binary] * 7, compare, choose, choose, convert, convert, leaf, count,
     *[widen] * 3, reshape, reshape, permute, permute, cut, flip, surround, join,
-    *[reduce] * 4, extremum, running, running, order, find, select_rows, scatter, scatter,
-    contract, contract, contract,
+    *[reduce] * 4, extremum, running, running, order, find, select_rows, select_places,
+    scatter, scatter, contract, contract, contract,
     windows, pool, convolve, convolve, noise, steer, special, special, signs, library, library,
     plane, *CONTROL,
 )  # fmt: skip

@@ -135,7 +135,7 @@ def threads_agree(settle: Callable[[random.Random], None], shared: list[int]):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", blocks(8, 4), ids=str)
+@pytest.mark.parametrize("seeds", blocks(4, 8), ids=str)
 @pytest.mark.sample(1)
 def test_bits_do_not_depend_on_threads(small_groups, seeds):
     shared: list[int] = []

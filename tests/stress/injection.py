@@ -18,7 +18,7 @@ from typing import Any
 import retrograd
 
 PACKAGE = str(Path(retrograd.__file__).parent)
-MADE_OF = ("contextlib.py", "weakref.py", "_weakrefset.py")
+MADE_OF = ("contextlib.py", "threading.py", "weakref.py", "_weakrefset.py")
 
 _leaving: dict[int, frozenset[int]] = {}
 _codes: list[CodeType] = []  # so that no other gets the address of one of them

@@ -20,11 +20,14 @@ import retrograd as rg
 from retrograd import shared
 from retrograd.context_setting import _BLOCKS, Setting
 from retrograd.eager.modes import current_backend, grad_enabled, is_tracing
+from retrograd.eager.trace_buffer import BUFFERS
 from retrograd.ir import provenance
+from retrograd.runtime.executors.background_compiler import BackgroundCompiler
 from retrograd.scalar.choices import _CHANGED
 from retrograd.scalar.recorder import Value
 from retrograd.scalar.tape import ScalarTape, current_trace
 from retrograd.scalar.trace import TRACES, tracing
+from retrograd.viz.server import Stream
 from tests.stress.injection import interrupted
 
 X = np.array([1.0, 2.0])
@@ -253,7 +256,9 @@ def check_whole() -> None:
     assert current_backend() == "llvm"
     assert (provenance().scope, provenance().origin, _BLOCKS.get()) == ("", None, ())
     assert (builtins.max, builtins.min, TRACES, _CHANGED) == (MAX, MIN, [], [])
-    assert not [x for x in [one for _, one in shared._LOCKS] + list(shared._OWN) if x._is_owned()]
+    locks = [*[one for _, one in shared._LOCKS], *shared._OWN]
+    locks += [buffer.lock for ref in list(BUFFERS) if (buffer := ref()) is not None]
+    assert not [one for one in locks if one._is_owned()]
     x = rg.tensor(X, requires_grad=True)
     (x * x).sum().backward()
     assert x.grad is not None
@@ -298,6 +303,28 @@ def test_interrupts_nearly_everywhere(make):
     sweep(make, 3000, 2)
 
 
+class Compiled:
+    """A program that is compiled behind the scenes."""
+
+    def compile(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("held", [BackgroundCompiler, Stream])
+def test_what_other_threads_wait_for_is_free_wherever_it_is_interrupted(held):
+    made, program = held(), Compiled()
+
+    def act() -> None:
+        made.ran(program) if isinstance(made, BackgroundCompiler) else made.publish("log", "")
+
+    count = interrupted(act, -1).count
+    for k in range(1, count + 1):
+        interrupted(act, k)
+        assert not made._lock._is_owned()
+    if isinstance(made, BackgroundCompiler):
+        made.finish()
+
+
 @pytest.mark.slow
 def test_a_trace_of_values_ends_wherever_it_is_interrupted():
     """At each instruction, those between the end of a block and the call of what ends it too."""
@@ -311,6 +338,18 @@ def test_a_trace_of_values_ends_wherever_it_is_interrupted():
     for k in range(1, count + 1):
         where = interrupted(trace, k).where
         assert (current_trace(), TRACES, _CHANGED) == (None, [], []), where
+
+
+@pytest.mark.parametrize("count", [1, 8, 9])
+def test_several_locks_are_free_wherever_it_is_interrupted(count):
+    locks = [threading.RLock() for _ in range(count)]
+
+    def hold() -> None:
+        shared.holding(locks, lambda: None)
+
+    for k in range(1, interrupted(hold, -1).count + 1):
+        assert interrupted(hold, k).where is not None
+        assert not [one for one in locks if one._is_owned()]  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow

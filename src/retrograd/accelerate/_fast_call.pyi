@@ -10,7 +10,7 @@ class ArraySpecs:
 
 class Entry:
     def __init__(
-        self, inputs: ArraySpecs, outputs: ArraySpecs, frame: int, program: int, /
+        self, inputs: ArraySpecs, outputs: ArraySpecs, frame: int, program: int, donates: bool, /
     ) -> None: ...
     def enter(self, inputs: list[Any], outputs: list[Any], /) -> int: ...
 

@@ -171,6 +171,7 @@ typedef struct {
     Specs *inputs, *outputs;
     int64_t *frame;  /* where addresses go */
     Program program; /* NULL: it is not to be run */
+    int donates;     /* whether it overwrites inputs */
 } Entry;
 
 static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
@@ -178,9 +179,10 @@ static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     PyObject *inputs, *outputs;
     Py_ssize_t frame, program;
+    int donates;
     Entry *self;
-    if (!PyArg_ParseTuple(args, "O!O!nn", specs_type, &inputs, specs_type, &outputs, &frame,
-                          &program))
+    if (!PyArg_ParseTuple(args, "O!O!nnp", specs_type, &inputs, specs_type, &outputs, &frame,
+                          &program, &donates))
         return NULL;
     self = (Entry *)make(type, 0);
     if (self == NULL)
@@ -191,6 +193,7 @@ static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     self->outputs = (Specs *)outputs;
     self->frame = (int64_t *)(intptr_t)frame;
     self->program = (Program)(intptr_t)program;
+    self->donates = donates;
     return (PyObject *)self;
 }
 
@@ -230,18 +233,24 @@ static PyObject *entry_enter(Entry *self, PyObject *const *args, Py_ssize_t coun
         return PyLong_FromLong(-1);
     if (self->program != NULL)
         failed = self->program(self->frame, 0, 1, NULL);
+    /* Here, as whoever called may be interrupted before knowing that it has run. */
+    if (self->program != NULL && self->donates && failed == 0
+        && PyList_SetSlice(args[0], 0, PyList_Size(args[0]), NULL) < 0)
+        return NULL;
     return PyLong_FromLongLong(failed);
 }
 
 static PyMethodDef entry_methods[] = {
     {"enter", (PyCFunction)(void (*)(void))entry_enter, METH_FASTCALL,
      "Write the addresses of inputs and outputs into the frame, and run the program: its result; -1 "
-     "where an array is not as it has to be, and nothing was done."},
+     "where an array is not as it has to be, and nothing was done. A program that overwrites inputs "
+     "leaves none in their list."},
     {NULL},
 };
 
 static PyType_Slot entry_slots[] = {
-    {Py_tp_doc, "A program on a frame: of ArraySpecs of inputs and outputs, and two addresses."},
+    {Py_tp_doc, "A program on a frame: of ArraySpecs of inputs and outputs, two addresses, and whether "
+                "it overwrites inputs."},
     {Py_tp_new, entry_new},
     {Py_tp_dealloc, entry_dealloc},
     {Py_tp_methods, entry_methods},

@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "b0d7acb7"
+STAMP = "927789ee"
 
 
 def stamp_of_sources(folder: Path) -> str:

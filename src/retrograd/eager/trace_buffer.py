@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from retrograd.eager import listeners
@@ -28,7 +27,7 @@ from retrograd.eager.trace_program import TraceProgram, co_evaluated
 from retrograd.ir import Node
 from retrograd.ir.source import user_place
 from retrograd.runtime.backend import Array
-from retrograd.shared import at_fork, contained, free
+from retrograd.shared import at_fork, contained, free, holding
 from retrograd.tuning import TUNING
 
 FULL = 512  # handles in a buffer after which it is looked whether to cut the recording
@@ -72,6 +71,7 @@ class TraceBuffer(TraceBufferBase):
         "site",
         "values",
     )  # fmt: skip
+    lock_rank = 1  # where several are taken
 
     def __init__(self, site: TraceSite) -> None:
         super().__init__()
@@ -85,7 +85,6 @@ class TraceBuffer(TraceBufferBase):
         self.openings: list[tuple[int, int]] = []
         self.seen = 0  # up to where `materialize` has found nothing that it would have to dissolve
         self.lock = threading.RLock()
-        _list(self)
 
     def slot(self, leaf: Node, freed: bool) -> TraceNode:
         """The trace node of an array in this buffer, which gets a slot at its first use."""
@@ -132,6 +131,7 @@ class TraceBuffer(TraceBufferBase):
         """Record here from now on: a new opening, listed with what is behind `last`. Operations do
         not run at once any more, lest something is recorded between two of them."""
         CURRENT.run = None
+        _list(self)  # not as it is made, when other threads would find half of a tape's
         opening, openings = (next_number(), self.last), self.openings
         if openings and openings[-1][1] == self.last:
             openings[-1] = opening
@@ -162,7 +162,7 @@ class TraceBuffer(TraceBufferBase):
             CURRENT.buffer = NOWHERE  # so that the thread keeps no data alive
 
 
-BUFFERS: set[weakref.ref[TraceBuffer]] = set()  # those there are, and some that are gone
+BUFFERS: set[weakref.ref[TraceBuffer]] = set()  # where something is recorded; some are gone
 _PRUNE = [64]  # how many there may be before they are looked through
 
 
@@ -343,41 +343,52 @@ def materialize(
     known = recorded_here()
     recorded = [x for buffer in known if isinstance(buffer, TraceBuffer) for x in buffer.together()]
     all_buffers = dict.fromkeys((*asked, *recorded))
-    with ExitStack() as locks:
-        for buffer in sorted(
-            all_buffers, key=id
-        ):  # in one order, lest two threads wait for each other
-            locks.enter_context(buffer.lock)
-        gone: dict[TraceBuffer, list[RecordedTensor]] = {}
-        for buffer in all_buffers:
-            if buffer not in asked and buffer.last == buffer.seen:
-                continue
-            buffer.seen = buffer.last
-            if buffer in asked:
-                buffer.close()
-            held = buffer.live_handles()
-            if buffer in asked or any(x._requires_grad for x in held):
-                gone[buffer] = held
-            else:
-                buffer.stay(held)
-        for h in handles:
-            if h._trace_node is not None and not any(x is h for x in gone[h._buffer]):
-                gone[h._buffer].append(h)
-        parts = [x.part() for x in known if not isinstance(x, TraceBuffer)]
-        parts += [buffer.part(held) for buffer, held in gone.items()]
-        CURRENT.histories = [ref for ref in CURRENT.histories if isinstance(x := ref(), Run)]
-        CURRENT.histories += [weakref.ref(buffer) for buffer in all_buffers if buffer not in gone]
-        fill(parts)
-        for ref in CURRENT.histories:
-            if isinstance(x := ref(), Run):
-                x.forget()  # there are nodes of all of it
-        for buffer, held in gone.items():
-            for trace_node, array in buffer.values.items():
-                VALUES[buffer.nodes[trace_node.node]] = array
-            for handle in held:
-                handle._leave(buffer)
-        for buffer in gone:
-            buffer.materialized()
+    # In one order, lest two threads wait for each other: tapes, which may have theirs, first.
+    by_lock = {id(buffer.lock): buffer for buffer in all_buffers}
+    ordered = sorted(by_lock.values(), key=lambda buffer: (buffer.lock_rank, id(buffer.lock)))
+    holding(
+        [buffer.lock for buffer in ordered],
+        lambda: _as_nodes(asked, all_buffers, known, handles),
+    )
+
+
+def _as_nodes(
+    asked: Collection[TraceBuffer],
+    buffers: Collection[TraceBuffer],
+    known: Sequence[Any],
+    handles: Iterable[RecordedTensor],
+) -> None:
+    """Make nodes of those of `buffers` that are asked for, or that a gradient may go through."""
+    gone: dict[TraceBuffer, list[RecordedTensor]] = {}
+    for buffer in buffers:
+        if buffer not in asked and buffer.last == buffer.seen:
+            continue
+        buffer.seen = buffer.last
+        if buffer in asked:
+            buffer.close()
+        held = buffer.live_handles()
+        if buffer in asked or any(x._requires_grad for x in held):
+            gone[buffer] = held
+        else:
+            buffer.stay(held)
+    for h in handles:
+        if h._trace_node is not None and not any(x is h for x in gone[h._buffer]):
+            gone[h._buffer].append(h)
+    parts = [x.part() for x in known if not isinstance(x, TraceBuffer)]
+    parts += [buffer.part(held) for buffer, held in gone.items()]
+    CURRENT.histories = [ref for ref in CURRENT.histories if isinstance(ref(), Run)]
+    CURRENT.histories += [weakref.ref(buffer) for buffer in buffers if buffer not in gone]
+    fill(parts)
+    for ref in CURRENT.histories:
+        if isinstance(x := ref(), Run):
+            x.forget()  # there are nodes of all of it
+    for buffer, held in gone.items():
+        for trace_node, array in buffer.values.items():
+            VALUES[buffer.nodes[trace_node.node]] = array
+        for handle in held:
+            handle._leave(buffer)
+    for buffer in gone:
+        buffer.materialized()
 
 
 def recorded_here() -> list[Any]:

@@ -92,7 +92,7 @@ class SpecializedExecutable:
             return None
         results = self._outputs(arrays)
         frame = self.frame()
-        failed = program.begun(frame, arrays, results, self.brief)
+        failed = frame.entry.enter(arrays, results)
         if failed < 0:
             self.frames.append(frame)
             return None
@@ -192,7 +192,9 @@ class SpecializedExecutable:
         frame.block[recipe.first_size : recipe.status] = self.sizes
         frame.block[recipe.status + 1] = 0 if program.times is None else program.times.ctypes.data
         run = program.address if self.brief else 0
-        frame.entry = entry_of(frame.address, self.expected, self.results, run)
+        frame.entry = entry_of(
+            frame.address, self.expected, self.results, run, bool(program.donated)
+        )
         frame.block[recipe.stop] = stop = frame.address + 8 * (recipe.stop - 1)
         frame.stop = stop if self.long else 0
         return frame
@@ -328,19 +330,6 @@ class Executable:
                 arrays[j] = np.array(arrays[j], order="C")
         results = shaped.quick(arrays)
         return results if results is not None else shaped.slow(arrays)
-
-    def begun(
-        self, frame: CallFrame, arrays: list[Array], results: list[Array], brief: bool
-    ) -> int:
-        """Have C read the arrays, and run the program where that is brief; less than 0: it did
-        nothing. Of donated arrays that it may have overwritten nothing is left in `arrays`."""
-        failed = 0
-        try:
-            failed = frame.entry.enter(arrays, results)
-            return failed
-        finally:  # also of who is interrupted, who cannot tell
-            if self.donated and brief and not failed:
-                arrays.clear()
 
     def enter(self, frame: CallFrame, arrays: list[Array]) -> int:
         """Run on a frame that holds all addresses; the number of the check that failed, or 0.

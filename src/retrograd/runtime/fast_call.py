@@ -113,8 +113,8 @@ def is_unshared(arrays: list[Array], j: int) -> bool:
     return bool(flags.c_contiguous and flags.aligned and flags.owndata and flags.writeable)
 
 
-def entry_of(frame: int, inputs: Any, outputs: Any, run: int) -> Any:
+def entry_of(frame: int, inputs: Any, outputs: Any, run: int, donates: bool) -> Any:
     """A program as it is run on lists of arrays: `enter(inputs, outputs)` is what it returns, or -1
     where an array is not as it has to be, and nothing was done. `run` is its address, or 0 if it is
-    not to be run."""
-    return None if compiled is None else compiled.Entry(inputs, outputs, frame, run)
+    not to be run. A run that `donates`, to overwrite inputs, leaves nothing in their list."""
+    return None if compiled is None else compiled.Entry(inputs, outputs, frame, run, donates)

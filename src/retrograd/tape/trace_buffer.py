@@ -51,6 +51,7 @@ class TapeBuffer(TraceBuffer):
     before."""
 
     __slots__ = ("constants", "entered", "flags", "own", "owner", "results", "segment", "tape")
+    lock_rank = 0
 
     def __init__(self, site: TraceSite, tape: BufferedListener, owner: BufferOwner) -> None:
         super().__init__(site)

@@ -29,7 +29,8 @@ class Stream:
     def __init__(self) -> None:
         self._events: list[tuple[str, str]] = []
         self._forgotten = 0  # of the oldest, where there are too many
-        self._news = threading.Condition()
+        self._lock = threading.RLock()  # taken as itself, which no Ctrl-C interrupts inside
+        self._news = threading.Condition(self._lock)
         self.closed = False
 
     def __len__(self) -> int:
@@ -37,7 +38,7 @@ class Stream:
 
     def publish(self, name: str, text: str = "") -> None:
         """Tell all who listen, now and later. The text is one line."""
-        with self._news:
+        with self._lock:
             self._events.append((name, text))
             if len(self._events) > 2 * REMEMBERED:
                 self._forgotten += REMEMBERED
@@ -46,14 +47,14 @@ class Stream:
 
     def close(self) -> None:
         """There will be no more."""
-        with self._news:
+        with self._lock:
             self.closed = True
             self._news.notify_all()
 
     def take(self, start: int, timeout: float) -> tuple[int, list[tuple[str, str]]]:
         """The events from number `start` on, after waiting for one if there is none, and the number
         of the first: a later one where those before are forgotten."""
-        with self._news:
+        with self._lock:
             self._news.wait_for(lambda: len(self) > start or self.closed, timeout)
             first = max(start, self._forgotten)
             return first, self._events[first - self._forgotten :]

@@ -50,6 +50,8 @@ CASES: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
     "groups": (conv(groups=2, low=1), (2, 16, 9, 9), (16, 8, 3, 3)),
     "depthwise": (conv(groups=12, low=1), (2, 12, 9, 9), (12, 1, 3, 3)),
     "depthwise, strided": (conv(groups=12, strides=2, low=1), (2, 12, 9, 9), (24, 1, 3, 3)),
+    "transposed, to no channels": (conv(1, x_dilation=2, low=2), (2, 5, 6), (0, 5, 3)),
+    "no samples, to no channels": (conv(1, low=2, high=2), (0, 2, 2), (0, 2, 2)),
     "one axis": (conv(1, low=2), (3, 16, 50), (16, 16, 5)),
     "three axes": (conv(3), (2, 4, 6, 7, 8), (8, 4, 3, 2, 3)),
     "many places": (conv(), (40, 4, 12, 12), (16, 4, 3, 3)),

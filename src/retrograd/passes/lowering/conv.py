@@ -321,7 +321,8 @@ def spread(op: Conv, x: Node, w: Node, shape: Shape, known: dict[Any, Node]) -> 
 def _part(z: Node, k: int, size: int, shape: Shape) -> Node:
     """What place k of the kernel contributes: every `size`th row of each product."""
     axis = z.type.rank - 2
-    starts = tuple(k if i == axis else 0 for i in range(z.type.rank))
+    first = 0 if z.shape[axis] == 0 else k  # of no rows, a slice begins with the axis
+    starts = tuple(first if i == axis else 0 for i in range(z.type.rank))
     steps = tuple(size if i == axis else 1 for i in range(z.type.rank))
     sizes = tuple(d // size if i == axis else d for i, d in enumerate(z.shape))
     rows = typed(Slice(starts, z.shape, steps), (z,), z.type.with_shape(sizes))

@@ -34,7 +34,9 @@ class BackgroundCompiler:
     either unless `used`."""
 
     def __init__(self, used: bool = True) -> None:
-        self._changed = threading.Condition()
+        # Taken as itself: entering the condition is Python's, which can be interrupted inside.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._waiting: dict[weakref.ref[Waiting], None] = {}  # in the order in which they ran
         self._latest = -math.inf  # when something was interpreted
         self._thread: threading.Thread | None = None
@@ -46,7 +48,7 @@ class BackgroundCompiler:
         if not self._used:
             return False
         self._latest = time.monotonic()
-        with self._changed:
+        with self._lock:
             name = weakref.ref(program)
             self._waiting.pop(name, None)
             self._waiting[name] = None
@@ -79,7 +81,7 @@ class BackgroundCompiler:
 
     def _next(self) -> Waiting | None:
         """What to compile now, waiting for its time; None ends the thread."""
-        with self._changed:
+        with self._lock:
             while self._waiting and not self._forking and threading.main_thread().is_alive():
                 left = self._latest + TUNING.background_idle_s - time.monotonic()
                 if left > 0:
@@ -94,11 +96,11 @@ class BackgroundCompiler:
         self._forking = True
         if (thread := self._thread) is not None:
             thread.join()
-        self._changed.acquire()
+        self._lock.acquire()
 
     def after_fork(self) -> None:
         self._forking = False
-        self._changed.release()
+        self._lock.release()
 
 
 BEHIND = BackgroundCompiler(os.environ.get(VARIABLE) != "0")
