@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.harness import catalog, limits, machine, results, table
+from benchmarks.harness import catalog, limits, machine, overview, results, table
 from benchmarks.harness.result import Result
 from benchmarks.harness.run import Options, run
+from benchmarks.harness.worker import CLOCKS
 
 
 def _usable() -> int:
@@ -21,7 +22,9 @@ def _usable() -> int:
 def bench(
     workloads: Annotated[
         list[str] | None,
-        typer.Argument(help="W1 to W9, first, second, import.", show_default="all"),
+        typer.Argument(
+            help="W1 to W9, held, program, unseen, first, second, import.", show_default="all"
+        ),
     ] = None,
     threads: Annotated[
         int | None,
@@ -38,6 +41,10 @@ def bench(
         ),
     ] = None,
     limit: Annotated[float, typer.Option(min=1, help="Seconds before a peer is given up.")] = 60.0,
+    clock: Annotated[
+        str,
+        typer.Option(help="wall, or processor where others use the machine: time that was worked."),
+    ] = "wall",
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write everything found here.", show_default="no")
     ] = None,
@@ -58,12 +65,16 @@ def bench(
     count = _usable() if threads is None else threads
     if count > _usable():
         raise typer.BadParameter(f"--threads {count}, but {_usable()} processors may be used")
-    options = Options(count, seconds, rounds, limit)
+    if clock not in CLOCKS:
+        raise typer.BadParameter(f"--clock is wall or processor, not {clock}")
+    options = Options(count, seconds, rounds, limit, clock)
     found: list[Result] = []
     for workload, names in chosen:
         result = run(workload, names, options, (lambda _: None) if quiet else _tell)
         found.append(result)
         typer.echo(table.plain(result) + "\n")
+    if len(found) > 1:
+        typer.echo("\n".join(overview.lines(found)) + "\n")
     reasons = _limits(found, quiet) if write else {}
     _keep(found, json_file, document if write else None, reasons)
     failed = [r.workload.name for r in found if r.failed()]

@@ -41,6 +41,7 @@ class Result:
     threads: int
     load: float | None  # cores that other programs kept busy meanwhile
     stolen: float | None = None  # cores that the host of a virtual machine had for others
+    clock: str = "wall"  # what times are of, see `Options`
 
     def of(self, peer: str) -> Outcome | None:
         return next((o for o in self.outcomes if o.peer == peer), None)
@@ -103,6 +104,7 @@ class Result:
             "title": self.workload.title,
             "per": self.workload.per,
             "threads": self.threads,
+            "clock": self.clock,
             "other_load": self.load,
             "tolerance": self.workload.tolerance,
             "outcomes": rows,

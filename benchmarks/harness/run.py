@@ -20,12 +20,14 @@ from benchmarks.harness.workload import Workload
 @dataclass(frozen=True)
 class Options:
     """How to measure. Each peer gets `seconds` in `rounds` turns; a request that is not answered
-    within `limit` seconds ends its worker."""
+    within `limit` seconds ends its worker. Times of steps, and of the first one, are those of a
+    clock on the wall or what processors have worked for them."""
 
     threads: int
     seconds: float = 2.0
     rounds: int = 5
     limit: float = 60.0
+    clock: str = "wall"  # or "processor"
 
 
 Tell = Callable[[str], None]
@@ -43,7 +45,7 @@ def run(workload: Workload | Startup, peers: Sequence[str], options: Options, te
             tell(f"{workload.name}: {outcome.peer}, first steps")
             worker = Worker(workload.name, outcome.peer, options.threads)
             workers[outcome.peer] = worker
-            ask(worker, {"do": "start"}, outcome, options.limit)
+            ask(worker, {"do": "start", "clock": options.clock}, outcome, options.limit)
         for i in range(options.rounds):
             tell(f"{workload.name}: round {i + 1} of {options.rounds}")
             for outcome in outcomes:
@@ -53,9 +55,9 @@ def run(workload: Workload | Startup, peers: Sequence[str], options: Options, te
         for worker in workers.values():
             worker.close()
     if not loads:
-        return Result(workload, outcomes, options.threads, None)
+        return Result(workload, outcomes, options.threads, None, clock=options.clock)
     load, stolen = (statistics.median(numbers) for numbers in zip(*loads, strict=True))
-    return Result(workload, outcomes, options.threads, load, stolen)
+    return Result(workload, outcomes, options.threads, load, stolen, options.clock)
 
 
 def wants_more(outcome: Outcome, options: Options) -> bool:
@@ -68,7 +70,8 @@ def turn(
 ) -> None:
     """Measure once; note in `loads` the cores that others had: programs here, and the host's."""
     before, began = busy(), time.perf_counter()
-    request = {"do": "run", "seconds": options.seconds / options.rounds}
+    seconds = options.seconds / options.rounds
+    request = {"do": "run", "seconds": seconds, "clock": options.clock}
     reply = ask(worker, request, outcome, options.limit)
     after, passed = busy(), time.perf_counter() - began
     if reply and before is not None and after is not None:
@@ -127,10 +130,11 @@ def run_startup(what: Startup, peers: Sequence[str], options: Options, tell: Tel
                 cache = Path(folder) / outcome.peer if what.warm else None
                 worker = Worker(what.of.name, outcome.peer, options.threads, cache)
                 try:
-                    reply = ask(worker, {"do": "start"}, outcome, options.limit)
+                    request = {"do": "start", "clock": options.clock}
+                    reply = ask(worker, request, outcome, options.limit)
                 finally:
                     worker.close()
                 outcome.first = None  # it is the time itself
                 if reply and i >= 0:
                     outcome.times.append(reply["first"])
-    return Result(what.as_workload(), outcomes, options.threads, None)
+    return Result(what.as_workload(), outcomes, options.threads, None, clock=options.clock)

@@ -107,7 +107,8 @@ def caption(result: Result) -> str:
     noise = "" if result.load is None else f"; other programs kept {result.load:.2f} cores busy"
     noise += f", the host {result.stolen:.2f}" if result.stolen else ""
     threads = f"{result.threads} thread{'s' if result.threads != 1 else ''}"
-    return f"{result.workload.title} (time per {result.workload.per}, {threads}{noise})"
+    time = "processor time" if result.clock == "processor" else "time"
+    return f"{result.workload.title} ({time} per {result.workload.per}, {threads}{noise})"
 
 
 def plain(result: Result) -> str:

@@ -4,12 +4,13 @@ import math
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.harness import processes, results, run
+from benchmarks.harness import overview, processes, results, run
 from benchmarks.harness.processes import Worker, WorkerFailed
 from benchmarks.harness.result import Outcome, Result, distances
 from benchmarks.harness.run import Options
@@ -116,6 +117,14 @@ def test_peers_are_measured_in_turns_and_their_losses_compared(fake: Workload) -
     assert not result.failed()
 
 
+def test_the_processor_does_not_count_sleep(fake: Workload) -> None:
+    options = replace(OPTIONS, clock="processor")
+    result = run.run(fake, ["python"], options, lambda _: None)
+    assert 0 < max(result.outcomes[0].times) < 0.001  # a step sleeps for as long
+    assert caption(result).startswith("test (processor time per step, 1 thread")
+    assert result.as_json()["clock"] == "processor"
+
+
 @pytest.mark.slow
 def test_peers_that_cannot_are_told_apart_from_those_that_fail(fake: Workload) -> None:
     peers = ["python", "python-refusing", "python-missing", "python-raising", "python-dying"]
@@ -189,6 +198,19 @@ def test_a_table_says_who_else_had_the_cores() -> None:
     assert "busy" not in caption(Result(workload, [], 2, None))
     assert caption(Result(workload, [], 2, 0.012, 0.0)).endswith("kept 0.01 cores busy)")
     assert caption(Result(workload, [], 2, 0.1, 0.25)).endswith("0.10 cores busy, the host 0.25)")
+
+
+def test_an_overview_has_a_row_for_each_workload() -> None:
+    times = {"retrograd": 3.0, "retrograd-named": 2.0, "retrograd-eager": 6.0, "torch": 4.0}
+    alone = result_of({"retrograd-eager": 1.0}, {"retrograd-eager": [1.0]})
+    both = result_of(times, {p: [1.0, 2.0 if p != "torch" else 2.1] for p in times})
+    both.outcomes[1].peak, both.outcomes[1].first = 5_000_000, 0.5
+    first, second = overview.lines([both, alone])[2:]
+    assert first == (
+        "| T2 | 2.00 s (retrograd-named) | 6.00 s | 4.00 s (torch) | 0.50 | 1.50 | 500 ms; ;  "
+        "| 5; ;  | 5e-02 DIFFERS |"
+    )
+    assert second == "| T2 |  | 1.00 s |  |  |  | -; ; - | -; ; - |  |"
 
 
 @pytest.mark.slow

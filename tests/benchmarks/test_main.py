@@ -45,7 +45,13 @@ def agreeing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_help_and_wrong_usage() -> None:
     assert "beside every peer" in run("--help").output
-    for args in (["W99"], ["W1", "--peers", "nobody"], ["--threads", 0], ["--threads", 10**6]):
+    for args in (
+        ["W99"],
+        ["W1", "--peers", "nobody"],
+        ["--threads", 0],
+        ["--threads", 10**6],
+        ["--clock", "sun"],
+    ):
         result = run(*args)
         assert result.exit_code == 2, result.output
         assert "Traceback" not in result.output

@@ -1,0 +1,1 @@
+"""Programs as users of PyTorch write them, the same lines for both: names begin with `program`."""
