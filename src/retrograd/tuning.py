@@ -104,6 +104,8 @@ class Tuning:
 
     # Kernels.
     gemm_vector_columns: int = number(16, "columns of a vector, at most")
+    masked_row_elements: int = number(128,
+        "shorter rows are computed throughout, whatever a mask hides of them")
     poll_elements: int = number(1 << 16,
         "elements of a nest after which it looks whether the run is to stop")
     short_body_values: int = number(80,

@@ -16,11 +16,11 @@ from retrograd.functions.broadcasting import (
     rounded,
 )
 from retrograd.functions.reductions import mean_over, widened
-from retrograd.ir import Node, float32, float64, full
+from retrograd.ir import Node, TensorType, float32, float64, full
 from retrograd.ops import elementwise as el
 from retrograd.ops.identity import StopGradient
 from retrograd.ops.reduce import ReduceMax, ReduceSum
-from retrograd.ops.shape import expand
+from retrograd.ops.shape import expand, reshape
 from retrograd.ops.special import functions
 
 
@@ -46,6 +46,34 @@ def softmax(x: ArrayLike, /, axis: int = -1) -> Any:
     top = StopGradient()(ReduceMax(axes)(x))
     e = el.exp(x - expand(top, x.shape, axes))
     return el.cast(e / expand(ReduceSum(axes)(e), x.shape, axes), dtype)
+
+
+@op_function
+def softmax_terms(x: ArrayLike, allowed: ArrayLike | None, /, empty: bool) -> Any:
+    """`exp(x - max(x))` along the last axis, and its sum, of which that axis is kept with size 1.
+
+    Where `allowed`, which broadcasts to x, is false the term is 0, whatever x is, and does not
+    count for the maximum. If rows may be `empty`, all of them hidden or -inf, those have terms of 0
+    and the sum 1; otherwise they give NaN. Nothing flows back through the maximum.
+    """
+    x = as_node(x)
+    axes = (x.type.rank - 1,)
+    kept = (*x.shape[:-1], 1)
+    if x.shape[-1] == 0:
+        return x, full(1, TensorType(x.dtype, kept))
+    lowest = full(-math.inf, x.type)
+    if allowed is not None:
+        allowed = broadcast_to(as_node(allowed), x.shape)
+    top = ReduceMax(axes)(x if allowed is None else el.select(allowed, x, lowest))
+    if empty:
+        none = el.eq(top, full(-math.inf, top.type))
+        top = el.select(none, full(0, top.type), top)
+    above = x - expand(StopGradient()(top), x.shape, axes)
+    terms = el.exp(above if allowed is None else el.select(allowed, above, lowest))
+    total = ReduceSum(axes)(terms)
+    if empty:
+        total = el.select(el.eq(total, full(0, total.type)), full(1, total.type), total)
+    return terms, reshape(total, kept)
 
 
 @op_function

@@ -13,11 +13,12 @@ not stored belongs to the kernels of its users. A node is stored if
   indices, or again and again along an axis in front that an `expand` adds,
 - or its kernel is full: kernels are bounded, so that the time to compile a graph is linear.
 
-A large node that is cheaply computed from its indices alone, such as a mask, repeats less work than
-it takes to load it. So does one of a few cheap steps from a single stored array, such as the steps
-towards an activation that its derivative wants as well: each reader loads that array instead, and
-nobody writes the node. Reductions are excepted: they follow in the same blocks, with the node still
-in the cache.
+A large node that is cheaply computed from its indices alone repeats less work than it takes to load
+it. Conditions and positions of that kind are never stored, so that kernels see what a mask hides
+(`masked_domain.py`). A node of a few cheap steps from a single stored array, such as the steps
+towards an activation that its derivative wants as well, is not stored either: each reader loads
+that array instead, and nobody writes the node. Reductions are excepted: they follow in the same
+blocks, with the node still in the cache.
 
 Views (permute, slice, ...) repeat no work. They are stored where a kernel is full, where many
 kernels or indices read one, and where a contraction could not read memory through them.
@@ -27,7 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from retrograd.ir import Graph, Node, Trait
+from retrograd.ir import Graph, Node, Trait, bool_, int64
 from retrograd.ops.identity import Item
 from retrograd.ops.index import Gather, Scatter
 from retrograd.ops.leaf import Iota
@@ -118,7 +119,7 @@ class Fusion:
             return "an operand"
         if use.spread and isinstance(node.prim, Windows):
             return ""
-        if node in self._of_nothing and is_far(node):
+        if node in self._of_nothing and (is_far(node) or node.dtype in (bool_, int64)):
             return ""
         if len(use.homes) > 1:
             return "" if self._again(node, use) else f"read by {len(use.homes)} kernels"

@@ -42,6 +42,9 @@ from retrograd.schedule.ssa import Index, ScalarBlock, SSAOp, SSAValue
 from retrograd.tuning import TUNING
 
 Spread = tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]  # (size, step) of each axis
+# Of a matrix of which only a part is used, the first column of each row and the one after the last,
+# as (of row 0, step from row to row).
+Visible = tuple["tuple[int | Dim, int] | None", "tuple[int | Dim, int] | None"]
 LANES = 16  # partial results of a row reduction
 
 CONTRACTION = "dot"  # the `op` of a reduction that adds products
@@ -286,7 +289,8 @@ class MatrixOperand(NamedTuple):
 class GemmNest(LoopNest):
     """Loops over the batch, and the product of an m x k and a k x n matrix. `y` is where the result
     starts; `buffers` are the matrices and the result. `spread` are sizes and strides of the rows
-    and columns of a left matrix whose elements are not evenly spaced.
+    and columns of a left matrix whose elements are not evenly spaced. Of the result nobody reads
+    anything but what is `visible` (`masked_domain.py`).
 
     The plan adds `work`, in which matrices are packed, the byte of it where `totals` of groups of
     products are kept, and what is to be fetched meanwhile: of each buffer the bytes of a row of the
@@ -302,6 +306,7 @@ class GemmNest(LoopNest):
     y: SSAValue
     buffers: list[Buffer]
     spread: Spread | None = None
+    visible: Visible | None = None
     work: Buffer | None = None
     totals: int | None = None
     prefetch: list[tuple[Buffer, int, int]] = field(default_factory=list)

@@ -84,3 +84,115 @@ def test_heads_of_queries_that_share_keys() -> None:
     compare(f, arrays, "enable_gqa")
     with pytest.raises(rg.ShapeError, match="multiple"):
         f(rg.nn.functional, arrays[0][:, :5], *arrays[1:])
+
+
+# -- scaled_dot_product_attention -----------------------------------------------------------------
+def in_float64(q: Any, k: Any, v: Any, allowed: Any, added: Any = 0.0) -> Any:
+    """Attention as its formula says; 0 for a query without keys."""
+    q, k, v = (np.asarray(x, np.float64) for x in (q, k, v))
+    s = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1]) + added
+    s = np.where(allowed, s, -np.inf)
+    top = s.max(-1, keepdims=True, initial=-np.inf)
+    e = np.exp(s - np.where(np.isfinite(top), top, 0.0))
+    total = e.sum(-1, keepdims=True)
+    return e @ v / np.where(total == 0, 1.0, total)
+
+
+def seen(rows: int, keys: int, causal: bool, window: Any) -> Any:
+    i, j = np.arange(rows)[:, None], np.arange(keys)
+    before, after = window if isinstance(window, tuple) else (window, window)
+    allowed = np.ones((rows, keys), bool)
+    if causal:
+        after = 0
+    if before is not None:
+        allowed &= j >= i - before
+    if after is not None:
+        allowed &= j <= i + after
+    return allowed
+
+
+WINDOWS = [None, 0, 3, 40, (7, None), (None, 2), (64, 1)]
+LENGTHS = [(5, 5), (1, 9), (9, 1), (64, 64), (150, 131), (131, 300), (257, 257), (0, 4), (4, 0)]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("rows", "keys"), LENGTHS, ids=str)
+@pytest.mark.sample(24)
+def test_windows_and_lengths(rows, keys, causal, window):
+    q, k, v, g = (
+        rng.normal(size=(2, 2, n, w)) for n, w in ((rows, 8), (keys, 8), (keys, 3), (rows, 3))
+    )
+    allowed = seen(rows, keys, causal, window)
+    options: Any = {"is_causal": causal, "window_size": window}
+    attend = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options)
+    plain = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
+    np.testing.assert_allclose(attend(q, k, v), in_float64(q, k, v, allowed), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(rg.jit(attend)(q, k, v), attend(q, k, v), rtol=0, atol=0)
+    slopes = [
+        rg.grad(lambda q, k, v, f=f: (f(q, k, v) * g).sum(), argnums=(0, 1, 2))(q, k, v)
+        for f in (attend, plain)
+    ]
+    for a, b in zip(*slopes, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [
+    (rg.float64, 1e-13), (rg.float32, 2e-6), (rg.float16, 1e-3), (rg.bfloat16, 8e-3),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("length", [7, 300])
+def test_every_precision(length, dtype, error):
+    q, k, v = (rg.tensor(rng.normal(size=(2, length, 16)), dtype=dtype) for _ in range(3))
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert y.dtype is dtype
+    r = in_float64(*(x.astype(rg.float64).numpy() for x in (q, k, v)), np.tri(length, dtype=bool))
+    np.testing.assert_allclose(y.astype(rg.float64).numpy(), r, rtol=0, atol=error * abs(r).max())
+
+
+def test_large_values_in_half_precision_do_not_overflow():
+    """The sum that is divided in the end would be infinite in float16."""
+    x = rg.zeros((64, 4), dtype=rg.float16)
+    y = F.scaled_dot_product_attention(x, x, x + 60000.0)
+    assert (y.numpy() == np.float16(60000)).all()
+
+
+def test_derivatives_of_every_kind_agree_with_those_of_a_mask():
+    """Forward mode, second order and batches through what is not computed."""
+    q, k, v, t = rng.normal(size=(4, 3, 140, 4))
+    allowed = seen(140, 140, True, 30)
+    hidden = lambda q: F.scaled_dot_product_attention(q, k, v, is_causal=True, window_size=30)
+    plain = lambda q: F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
+    loss = lambda f: lambda q: (f(q) * rg.sin(f(q))).sum()
+    for build in (
+        lambda f: rg.jvp(f, (q,), (t,))[1],
+        lambda f: rg.jvp(rg.grad(loss(f)), (q,), (t,))[1],
+        lambda f: rg.grad(lambda q: (rg.grad(loss(f))(q) * t).sum())(q),
+        lambda f: rg.vmap(lambda q: rg.grad(loss(f))(q))(rg.tensor(np.stack([q, 2 * q]))),
+    ):
+        a, b = build(hidden), build(plain)
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9, atol=1e-11)
+
+
+def test_what_is_hidden_may_be_anything():
+    """A key that nobody looks at has no influence, not even one that is not finite."""
+    q, k, v = rng.normal(size=(3, 200, 4))
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True, window_size=5).numpy()
+    k[150] = np.nan
+    far = F.scaled_dot_product_attention(q, k, v, is_causal=True, window_size=5).numpy()
+    np.testing.assert_array_equal(far[:150], y[:150])
+    np.testing.assert_array_equal(far[156:], y[156:])
+    assert np.isnan(far[150:156]).all()
+
+
+def test_a_window_has_no_negative_size():
+    with pytest.raises(rg.OptionError, match="negative"):
+        F.scaled_dot_product_attention(Q, K, V, window_size=(-1, 2))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("rows", "keys"), [(5, 5), (300, 300), (130, 260), (260, 130)], ids=str)
+def test_against_pytorch(rows, keys, causal):
+    arrays = normal(2, 3, rows, 16), normal(2, 3, keys, 16, seed=1), normal(2, 3, keys, 8, seed=2)
+    f = lambda m, q, k, v: m.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    compare(f, arrays, "causal" if causal else "all")

@@ -132,6 +132,7 @@ def _large(w: KernelEmitter, nest: GemmNest) -> None:
     elif hi:
         m = w.new(f"sub i64 {hi}, {lo}")
     prefetched = _prefetched(w, nest, lo, hi)
+    visible = _visible(w, nest, lo) if nest.visible is not None and not w.first else "null"
 
     def inside(_: Carried) -> Carried:
         starts = [w.scalar(v) for v in (nest.a.offset, nest.b.offset, nest.y)]
@@ -141,7 +142,8 @@ def _large(w: KernelEmitter, nest: GemmNest) -> None:
                 at if step == "0" else w.new(f"add i64 {at}, {w.new(f'mul i64 {lo}, {step}')}")
                 for at, step in zip(starts, steps, strict=True)
             ]
-        _call(w, nest, (m, n, k), starts, f"i64 {a_row}, i64 {a_step}", more, prefetched)
+        layout = f"i64 {a_row}, i64 {a_step}"
+        _call(w, nest, (m, n, k), starts, layout, more, prefetched, visible=visible)
         if w.first and known(nest.mnk[2]) > PRODUCTS.group:
             _join_others(w, nest, (lo, hi), starts[2])
         return []
@@ -176,14 +178,14 @@ def _join_others(w: KernelEmitter, nest: GemmNest, rows: tuple[str, str], start:
 
 def _call(
     w: KernelEmitter, nest: GemmNest, sizes: tuple[str, str, str], starts: list[str], layout: str,
-    more: str = "false", prefetched: str = "null", name: str = "rg_gemm_",
+    more: str = "false", prefetched: str = "null", name: str = "rg_gemm_", visible: str = "null",
 ) -> None:  # fmt: skip
     """One matrix product: where the matrices start, and the layout of the left one."""
     m, n, k = sizes
     symbol = f"{name}{nest.output.type.dtype}"
     kind = layout.split()[0]  # of what says where the rows of the left matrix lie
     kinds = ["i64"] * 3 + ["ptr", kind, kind, "ptr", "i64", "i64"]
-    kinds += ["ptr", "i64", "i1", "ptr", "ptr", "ptr"]
+    kinds += ["ptr", "i64", "i1", "ptr", "ptr", "ptr", "ptr"]
     w.declare(f"void @{symbol}({', '.join(kinds)})")
     buffers = zip(nest.buffers, starts, strict=True)
     a, b, y = (f"ptr {w.address(buffer, start)}" for buffer, start in buffers)
@@ -192,7 +194,7 @@ def _call(
     w.line(
         f"call void @{symbol}(i64 {m}, i64 {n}, i64 {k}, {a}, {layout}, {b}, i64 {b_step}, "
         f"i64 {b_column}, {y}, i64 {n}, i1 {more}, ptr {work}, ptr {prefetched}, "
-        f"ptr {'%stop' if w.polls else 'null'})"
+        f"ptr {'%stop' if w.polls else 'null'}, ptr {visible})"
     )
 
 
@@ -251,6 +253,22 @@ def _prefetched(w: KernelEmitter, nest: GemmNest, lo: str, hi: str) -> str:
         words.append(w.new(f"call i64 @llvm.umin.i64(i64 {length}, i64 {most})"))
     for k, word in enumerate([*words, "0", "0"]):
         w.line(f"store i64 {word}, ptr {w.new(f'getelementptr i64, ptr {table}, i64 {k}')}")
+    return table
+
+
+def _visible(w: KernelEmitter, nest: GemmNest, first: str) -> str:
+    """The table that says which part of the rows from the first one on is wanted."""
+    assert nest.visible is not None
+    table = w.reserve("[4 x i64]", align=8)
+    lower, upper = nest.visible
+    limits = (lower or (0, 0)), (upper or (nest.mnk[1], 0))
+    for i, (start, step) in enumerate(limits):
+        at = w.size(start)
+        if first != "0" and step:
+            at = w.new(f"add i64 {at}, {w.new(f'mul i64 {first}, {step}')}")
+        for k, word in enumerate((at, str(step))):
+            place = w.new(f"getelementptr i64, ptr {table}, i64 {2 * i + k}")
+            w.line(f"store i64 {word}, ptr {place}")
     return table
 
 

@@ -32,11 +32,13 @@ from retrograd.schedule.loop_nest import (
     RowScan,
     Store,
     live,
+    roots,
     shared_destinations,
 )
 from retrograd.schedule.ssa import INDEX_DIVISIONS, SSAOp, SSAValue
 from retrograd.schedule.tiling.affine import loops_of
 from retrograd.schedule.tiling.analysis import cut_of, sum_cut
+from retrograd.schedule.tiling.masked_domain import Bound, bound_of
 from retrograd.tuning import TUNING
 
 Names = dict[SSAValue, list[str]]  # a name for each copy, or one for all
@@ -115,10 +117,14 @@ class KernelEmitter(FunctionBuilder):
         self._scalars: list[Names] = [{}]  # by open loop
         self._vectors: list[Names] = [{}]
         self._pointers: list[dict[tuple[Buffer, SSAValue], str]] = [{}]
-        for v in live(nest):
+        # Conditions that are bounds of `vec`: a mask of so many lanes, not a comparison of each.
+        self.ramps: dict[SSAValue, Bound] = {}
+        for v in self._needed(nest):
             self.levels[v.depth].append(v)
             uses = 1 << v.attr if v.op is SSAOp.LOOP else 0
-            for a in v.args:
+            if v in self.ramps:
+                uses = sum(1 << k for k in {nest.vec, *(k for k, _ in self.ramps[v].steps)})
+            for a in self._args(v):
                 uses |= self.uses[a]
             self.uses[v] = uses
         self.strides = steps_of(self.uses, nest.vec)
@@ -127,10 +133,34 @@ class KernelEmitter(FunctionBuilder):
         self.rows = self._choose_rows()
         self.turning, self.at_once = self._loop_to_turn()
         self._splats = {
-            a for v in self.uses if self.is_vector(v) and v.op is not SSAOp.LOAD for a in v.args
+            a
+            for v in self.uses
+            if self.is_vector(v) and v.op is not SSAOp.LOAD
+            for a in self._args(v)
         }
         self.place(0)
         self._cut()
+
+    def _needed(self, nest: LoopNest) -> list[SSAValue]:
+        """The values to be written: all that are live, but for what only ramps are made of."""
+        values = live(nest)
+        for v in values:
+            bound = bound_of(v, nest.vec) if v.dtype is bool_ and nest.vec >= 0 else None
+            if bound is not None:
+                self.ramps[v] = bound
+        if not self.ramps:
+            return values
+        seen = set(roots(nest))
+        todo = list(seen)
+        while todo:
+            fresh = [a for a in self._args(todo.pop()) if a not in seen]
+            seen.update(fresh)
+            todo += fresh
+        return [v for v in values if v in seen]
+
+    def _args(self, v: SSAValue) -> tuple[SSAValue, ...]:
+        """What a value is written from."""
+        return () if v in self.ramps else v.args
 
     def _loop_to_turn(self) -> tuple[int, int]:
         """The loop of a contraction along which what its lanes gather lies side by side, or -1, and
@@ -322,7 +352,38 @@ class KernelEmitter(FunctionBuilder):
     def get(self, v: SSAValue, t: int, lanes: int) -> str:
         return self.scalar(v, t) if lanes == 1 else self.vector(v, t)
 
+    def bound(self, bound: Bound, t: int = 0) -> str:
+        """A bound in a copy, of which counters may be known by the first one."""
+        total = self.size(bound.start)
+        for loop, step in bound.steps:
+            counters = self.counters[loop]
+            counter = counters[t if loop == self.nest.tile and len(counters) > 1 else 0]
+            if loop == self.nest.tile and len(counters) == 1 and t:
+                counter = self.new(f"add nsw i64 {counter}, {t}")
+            share = counter if step == 1 else self.new(f"mul nsw i64 {counter}, {self.size(step)}")
+            total = self.new(f"add nsw i64 {total}, {share}")
+        return total
+
+    def _ramp(self, bound: Bound, t: int, lanes: int) -> str:
+        """Which lanes are within a bound."""
+        total, here = self.bound(bound, t), self.counters[self.nest.vec][0]
+        if lanes == 1:
+            return self.new(f"icmp {'sge' if bound.lower else 'slt'} i64 {here}, {total}")
+        left = self.new(f"sub nsw i64 {total}, {here}")
+        for name, limit in (("smax", 0), ("smin", lanes)):
+            self.declare(f"i64 @llvm.{name}.i64(i64, i64)")
+            left = self.new(f"call i64 @llvm.{name}.i64(i64 {left}, i64 {limit})")
+        kind = types.widened("i32", lanes)
+        short = self.new(f"trunc i64 {left} to i32")
+        first = self.new(f"insertelement {kind} poison, i32 {short}, i64 0")
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        wide = self.new(f"shufflevector {kind} {first}, {kind} poison, {zeros}")
+        steps = "<" + ", ".join(f"i32 {i}" for i in range(lanes)) + ">"
+        return self.new(f"icmp {'sle' if bound.lower else 'sgt'} {kind} {wide}, {steps}")
+
     def _value(self, v: SSAValue, t: int, lanes: int) -> str:
+        if v in self.ramps:
+            return self._ramp(self.ramps[v], t, lanes)
         core = CORE.get(v.op)
         if core is not None:
             return core(self, v, t, lanes)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from retrograd.codegen import types
 from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.emit.masked_rows import domain_of, visible_part
 from retrograd.codegen.emit.nest_emitters import emits_nest
 from retrograd.ir import Dim, bool_
 from retrograd.schedule.cost_model import known
@@ -23,6 +24,7 @@ from retrograd.schedule.loop_nest import (
     SearchNest,
     SortNest,
 )
+from retrograd.schedule.tiling.masked_domain import MaskedDomain
 from retrograd.tuning import TUNING
 
 Carried = list[str]
@@ -39,7 +41,45 @@ def mapping(w: KernelEmitter, nest: LoopNest) -> None:
             w.write(w.vector(store.value), store)
         return []
 
-    emit_loops(w, 0, len(nest.loops), inside)
+    domain = domain_of(w)
+    if domain is None:
+        emit_loops(w, 0, len(nest.loops), inside)
+        return
+    last = len(nest.loops) - 1
+
+    def row(_: Carried) -> Carried:
+        with visible_part(w, domain, w.lanes) as (start, end):
+            emit_loop(w, last, inside)
+        for part in (("0", start), (end, w.size(nest.loops[last]))):
+            _fill(w, domain, part)
+        return []
+
+    emit_loops(w, 0, last, row)
+
+
+def _fill(w: KernelEmitter, domain: MaskedDomain, part: tuple[str, str]) -> None:
+    """A part of a row that a mask hides: its number, and nothing is computed."""
+    nest, last = w.nest, len(w.nest.loops) - 1
+    computed = w.levels[last + 1]
+    places = {s.offset for s in nest.stores}
+    todo = list(places)
+    while todo:
+        for v in todo.pop().args:
+            places.add(v)
+            todo.append(v)
+
+    def inside(_: Carried) -> Carried:
+        for store, number in zip(nest.stores, domain.fill, strict=True):
+            w.write(types.literal(number, store.value.dtype, w.lanes), store)
+        return []
+
+    w.levels[last + 1] = [v for v in computed if v in places]
+    w.ranges[last] = part
+    w.in_blocks.add(last)
+    emit_loop(w, last, inside)
+    w.in_blocks.discard(last)
+    del w.ranges[last]
+    w.levels[last + 1] = computed
 
 
 def emit_loops(w: KernelEmitter, first: int, last: int, inside: Inside, kinds: Sequence[str] = (),

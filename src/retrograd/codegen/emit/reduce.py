@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from retrograd.codegen import types
 from retrograd.codegen.emit.blocked_sum import Chains
 from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.codegen.emit.loops import Carried, emit_loops, masked
+from retrograd.codegen.emit.masked_rows import Range, domain_of, visible_part
 from retrograd.codegen.emit.nest_emitters import emits_nest
-from retrograd.ir import DType, bool_, entering, int64, lookup
+from retrograd.ir import Dim, DType, bool_, entering, int64, lookup
 from retrograd.ops import elementwise as el
 from retrograd.ops.elementwise import Elementwise
+from retrograd.ops.numerics.summation import SUMS
 from retrograd.schedule.loop_nest import (
     ArgReduction,
     ColumnReduction,
@@ -19,6 +23,7 @@ from retrograd.schedule.loop_nest import (
     Store,
 )
 from retrograd.schedule.ssa import SSAValue
+from retrograd.schedule.tiling.masked_domain import MaskedDomain
 
 # How two numbers are combined by the op of this name: instructions, or intrinsics, for floats, for
 # integers with a sign and without one.
@@ -177,11 +182,17 @@ def reduction(w: KernelEmitter, nest: ReductionNest) -> None:
     assert nest.accumulator is not None
     w.begin(nest)
     a = Accumulation(w, nest, nest.accumulator)
+    domain = domain_of(w)
 
     def result(_: Carried) -> Carried:
-        copies = range(w.copies)
-        start = [_so_far(w, a, store, t) if w.first else a.neutral for t in copies]
-        kinds = [a.type for _ in copies]
+        start = [_so_far(w, a, store, t) if w.first else a.neutral for t in range(w.copies)]
+        if domain is None:
+            return total(start)
+        with visible_part(w, domain, _unit(w, a)) as part:
+            return total([_with_hidden(w, a, domain, part)] * w.copies)
+
+    def total(start: Carried) -> Carried:
+        kinds = [a.type for _ in start]
 
         def take(totals: Carried) -> Carried:
             return [a.take(x, store.value, t) for t, x in enumerate(totals)]
@@ -200,6 +211,28 @@ def reduction(w: KernelEmitter, nest: ReductionNest) -> None:
         return []
 
     emit_loops(w, 0, nest.kept, result)
+
+
+def _unit(w: KernelEmitter, a: Accumulation) -> int:
+    """Where in a row a sum may begin as if nothing were before: where the order of what follows is
+    the same."""
+    size = w.nest.loops[-1]
+    if not a.adds_floats:
+        return w.lanes
+    if isinstance(size, Dim) or size > SUMS.group * w.lanes:
+        return 0
+    return w.lanes if size <= SUMS.block * w.lanes else SUMS.block * w.lanes
+
+
+def _with_hidden(w: KernelEmitter, a: Accumulation, domain: MaskedDomain, part: Range) -> str:
+    """What a reduction begins with that leaves out what is hidden: zeros, whose sum is not -0.0."""
+    if not a.adds_floats or np.signbit(domain.fill[0]):
+        return a.neutral
+    first, last = part
+    length = w.new(f"sub i64 {last}, {first}")
+    whole = w.new(f"icmp eq i64 {length}, {w.size(w.nest.loops[-1])}")
+    zero = types.literal(0.0, a.dtype, a.lanes)
+    return w.new(f"select i1 {whole}, {a.type} {a.neutral}, {a.type} {zero}")
 
 
 def _so_far(w: KernelEmitter, a: Accumulation, store: Store, t: int) -> str:

@@ -1,7 +1,7 @@
 """The matrix product: one routine for each dtype, for all sizes and layouts.
 
-`rg_gemm_float32(m, n, k, a, a_row, a_step, b, b_step, b_column, c, c_row, more, work, soon,
-stop)` sets
+`rg_gemm_float32(m, n, k, a, a_row, a_step, b, b_step, b_column, c, c_row, more, work, soon, stop,
+visible)` sets
 `c[i, j] = sum over p of a[i, p] b[p, j]`, or goes on from what is in c where there is `more`: whole
 blocks of products of the same group. The element `a[i, p]` lies at `i * a_row + p * a_step` and
 `b[p, j]` at `p * b_step + j * b_column`. Of each matrix one of the strides is 1. The products of a
@@ -29,6 +29,10 @@ nothing for the caller: `soon` is not looked at.
 
 Where the word at `stop` is not 0, the routine returns with what it has: it looks from block to
 block. There may be none (null).
+
+Of row i of c only the columns from `visible[0] + i * visible[1]` on are wanted, and those before
+`visible[2] + i * visible[3]`, where there is such a table (else null): a mask hides the others.
+What is written there is left open. The steps are not negative.
 """
 
 from __future__ import annotations
@@ -50,7 +54,7 @@ ROUTINES = {
 PARAMETERS = (
     "i64 %m, i64 %n, i64 %k, ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, "
     "i64 %b_column, ptr noalias %c, i64 %c_row, i1 %more, ptr noalias %work, "
-    "ptr noalias %soon, ptr %stop"
+    "ptr noalias %soon, ptr %stop, ptr noalias %visible"
 )
 SPREAD = PARAMETERS.replace("i64 %a_row, i64 %a_step", "ptr %a_row, ptr %a_step")
 UNKNOWN = 2  # whether a block of the right matrix is finite: 0, 1, or nobody has asked
@@ -91,6 +95,7 @@ class _Routine:
         declared = [f"declare {d}" for d in self.declarations]
         attributes = "attributes #0 = { noinline nounwind }"
         never = "@never = internal constant i64 0"
+        never += f"\n@all = internal constant [4 x i64] [i64 0, i64 0, i64 {1 << 60}, i64 0]"
         return "\n".join([never, *declared, *functions, attributes]) + "\n"
 
     # -- arithmetic of sizes ------------------------------------------------------------------
@@ -138,14 +143,15 @@ class _Routine:
             self._areas()
         self.known = w.reserve("i8", align=1)
         self.wide = w.new(f"icmp sgt i64 %n, {tile.lanes}")  # else looking takes too long
+        self._limits()
         deep = w.open_loop("%k", self.depth)
         self.k0 = deep.counter
         self.kk = self.least(self.depth, self.sub("%k", self.k0))
         later = w.new(f"icmp sgt i64 {self.k0}, 0")
         self.more = w.new(f"or i1 {later}, %more")
-        wide = w.open_loop("%n", self.width)
+        wide = w.open_loop(self.end, self.width, self.begin)
         self.n0 = wide.counter
-        self.nn = self.least(self.width, self.sub("%n", self.n0))
+        self.nn = self.least(self.width, self.sub(self.end, self.n0))
         listed = f"ptr {self.panels}, ptr {self._right(self.k0, self.n0)}, i64 {self.nn}"
         by_rows = f"call void @pack_rows({listed}, i64 {self.kk}, i64 %b_step)"
         if self.spread:
@@ -216,6 +222,27 @@ class _Routine:
         self.height = w.new(f"and i64 {self.div(self.space, self.depth)}, {-self.stack}")
         self.panels = tile.at(w, "%work", self.space)
 
+    def _limits(self) -> None:
+        """Between which columns anything is wanted."""
+        w = self.w
+        given = w.new("icmp ne ptr %visible, null")
+        table = self.select(given, "%visible", "@all", "ptr")
+        self.limits = [
+            w.new(f"load i64, ptr {w.new(f'getelementptr i64, ptr {table}, i64 {i}')}")
+            for i in range(4)
+        ]
+        self.begin, self.end = self._wanted("0", self.sub("%m", 1), "0", "%n")
+
+    def _wanted(self, first: str, last: str, start: str, end: str) -> tuple[str, str]:
+        """From where to where panels are wanted by these rows, of the columns from `start`, where a
+        panel starts, up to `end`."""
+        low = self.sub(self.add(self.limits[0], self.mul(first, self.limits[1])), start)
+        high = self.sub(self.add(self.limits[2], self.mul(last, self.limits[3])), start)
+        length = self.sub(end, start)
+        low = self.least(self.most(low, 0), length)
+        low = self.mul(self.div(low, self.tile.columns), self.tile.columns)
+        return low, self.most(self.least(high, length), low)
+
     def _areas(self) -> None:
         """Where to look for the area that is to be fetched next."""
         w = self.w
@@ -261,13 +288,13 @@ class _Routine:
         """What of the right matrix is to be fetched: the lines of the next block."""
         w = self.w
         column = self.add(self.n0, self.width)
-        over = w.new(f"icmp sge i64 {column}, %n")
-        column = self.select(over, 0, column)
+        over = w.new(f"icmp sge i64 {column}, {self.end}")
+        column = self.select(over, self.begin, column)
         row = self.select(over, self.add(self.k0, self.depth), self.k0)
         self.next = self._right(row, column)
         length = self.select(
             self.by_rows,
-            self.least(self.width, self.sub("%n", column)),
+            self.least(self.width, self.sub(self.end, column)),
             self.least(self.depth, self.sub("%k", row)),
         )
         line = TUNING.cache_line_bytes // self.dtype.itemsize
@@ -290,6 +317,9 @@ class _Routine:
         i = tiles.counter
         c = tile.at(w, "%c", self.add(self.mul(self.add(m0, i), "%c_row"), self.n0))
         rows = self.least(tile.rows, self.sub(mm, i))
+        first = self.add(m0, i)
+        last = self.add(first, self.sub(rows, 1))
+        self.part = self._wanted(first, last, self.n0, self.add(self.n0, self.nn))
         if self.spread:
             row = w.new(f"getelementptr i32, ptr %a_row, i64 {self.add(m0, i)}")
             step = w.new(f"getelementptr i32, ptr %a_step, i64 {self.k0}")
@@ -368,7 +398,7 @@ class _Routine:
         reads contiguous columns where they are, those beside them: no processor would.
         """
         w, tile = self.w, self.tile
-        panels = w.open_loop(self.nn, tile.columns, "0", [("i64", done)])
+        panels = w.open_loop(self.part[1], tile.columns, self.part[0], [("i64", done)])
         j, done = panels.counter, panels.values[0]
         b = tile.at(w, self.panels, self.mul(j, self.kk))
         useful = w.new(f"icmp slt i64 {done}, {self.lines}")
@@ -379,7 +409,7 @@ class _Routine:
         step = self.select(useful, self.lead, 0)
         first = "false"
         if not self.spread:
-            first = w.new(f"and i1 {self.in_place}, {w.new(f'icmp eq i64 {j}, 0')}")
+            first = w.new(f"and i1 {self.in_place}, {w.new(f'icmp eq i64 {j}, {self.part[0]}')}")
             beside = w.new(f"getelementptr i8, ptr {a[0]}, i64 {TUNING.cache_line_bytes}")
             ahead = self.select(first, beside, ahead, "ptr")
             step = self.select(first, self.mul(a[2], self.dtype.itemsize), step)

@@ -83,6 +83,7 @@ def _parts(tile: Tile, listed: list[list[str]], w: FunctionBuilder) -> None:
         "%b": place("%b", first, "%b_step", wide.counter, "%b_column"),
         "%c": c,
         "%more": "false",
+        "%visible": "null",
     }
     if spread:
         new |= {"%a_row": table("%a_row", high.counter), "%a_step": table("%a_step", first)}

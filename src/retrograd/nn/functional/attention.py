@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
-from ml_dtypes import finfo
-
 import retrograd as rg
-from retrograd.errors import DTypeError, ShapeError
+from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.functions.activations import softmax_terms
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim
 from retrograd.ir.source import located
 from retrograd.nn.functional.affine import here, linear
 from retrograd.nn.functional.dropouts import dropout
+
+Window = int | tuple[int | None, int | None] | None
 
 
 @located
@@ -28,19 +30,26 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
     generator: Generator | None = None,
+    window_size: Window = None,
 ) -> Tensor:
     """`softmax(query key^T * scale) value` (Vaswani et al., arXiv:1706.03762).
 
     `[..., L, E]`, `[..., S, E]`, `[..., S, V]` give `[..., L, V]`; leading axes broadcast. `scale`
     is `1 / sqrt(E)` by default. `attn_mask` broadcasts to `[..., L, S]`: a boolean one is true
     where a query may look at a key, a floating one is added to the scores. With `is_causal` query
-    i looks at keys 0 to i. A query that a boolean mask leaves no key gives 0.
+    i looks at keys 0 to i. A query that masks leave no key gives 0. Half precision is computed in
+    float32.
+
+    `window_size` is how many keys before its own position, and after it, a query looks at (a
+    number for both; None for no limit): sliding windows (Beltagy et al., arXiv:2004.05150). With
+    `is_causal` there are none after. What `is_causal` and `window_size` hide is not computed,
+    forward and backward.
 
     With `enable_gqa` keys and values may have fewer heads (axis -3) than queries, by a whole
     factor: each of theirs serves that many heads of queries (Ainslie et al., arXiv:2305.13245).
 
     `ShapeError` where the shapes do not fit, `DTypeError` for a mask that is neither boolean nor
-    floating.
+    floating, `OptionError` for a window of a negative size.
 
     >>> import retrograd as rg
     >>> x = rg.ones((2, 5, 4))
@@ -55,10 +64,24 @@ def scaled_dot_product_attention(
             f"attention{here()} of query {q.shape}, key {k.shape}, value {v.shape}: query and key "
             "must agree in the last axis, key and value in the last but one"
         )
+    dtype = rg.result_type(q, k, v)
+    if dtype.is_half:
+        q, k, v = (x.astype(rg.float32) for x in (q, k, v))
     width = q.shape[-1]
     scores = (q * (root_scale(width, q) if scale is None else scale)) @ k.mT
-    probabilities = _attention_weights(scores, attn_mask, is_causal)
-    return dropout(probabilities, dropout_p, dropout_p > 0, generator=generator) @ v
+    allowed, empty = _in_window(*scores.shape[-2:], window_size, is_causal), False
+    if attn_mask is not None:
+        mask, empty = rg.asarray(attn_mask), True
+        _check_mask(mask, scores)
+        if mask.dtype.is_float:
+            scores = scores + mask.astype(scores.dtype)
+        else:
+            allowed = mask if allowed is None else mask & allowed
+    # The output is divided by the sum, not the share of each key, as in FlashAttention (Dao et al.,
+    # arXiv:2205.14135): it has fewer elements, and its gradient needs no sum over the keys.
+    shares, total = softmax_terms(scores, allowed, empty=empty or window_size is not None)
+    y = dropout(shares, dropout_p, dropout_p > 0, generator=generator) @ v
+    return (y / total).astype(dtype) if dtype.is_half else y / total
 
 
 def root_scale(width: int | Dim, x: Tensor) -> Any:
@@ -78,21 +101,16 @@ def _for_all_heads(x: Tensor, query: Tensor) -> Tensor:
     return rg.repeat(x, query.shape[-3] // x.shape[-3], axis=-3)
 
 
-def _attention_weights(scores: Tensor, mask: Any, causal: bool) -> Tensor:
-    lowest = float(finfo(scores.dtype.dtype).min)
-    allowed = None
-    if causal:
-        allowed = rg.tril(rg.ones(scores.shape[-2:], dtype=rg.bool))
-    if mask is None:
-        return rg.softmax(scores if allowed is None else rg.where(allowed, scores, lowest))
-    mask = rg.asarray(mask)
-    _check_mask(mask, scores)
-    if mask.dtype.is_float:
-        scores = scores + mask.astype(scores.dtype)
-        return rg.softmax(scores if allowed is None else rg.where(allowed, scores, lowest))
-    allowed = mask if allowed is None else mask & allowed
-    # The second where makes rows without any key 0 and keeps their gradient finite.
-    return rg.where(allowed, rg.softmax(rg.where(allowed, scores, lowest)), 0.0)
+def _in_window(rows: int | Dim, keys: int | Dim, size: Window, causal: bool) -> Tensor | None:
+    """Which keys a query may look at by their positions; None for all."""
+    everything = rg.ones((rows, keys), dtype=rg.bool)
+    before, after = (size, size) if size is None or isinstance(size, int) else size
+    if any(n is not None and n < 0 for n in (before, after)):
+        raise OptionError(f"attention{here()}: the sizes of a window, {size}, are not negative")
+    after = 0 if causal else after
+    parts = [] if after is None else [rg.tril(everything, k=after)]
+    parts += [] if before is None else [rg.triu(everything, k=-before)]
+    return reduce(rg.logical_and, parts) if parts else None
 
 
 def _check_mask(mask: Tensor, scores: Tensor) -> None:

@@ -26,6 +26,7 @@ from retrograd.schedule.planning.build import PlanBuilder
 from retrograd.schedule.planning.explain import describe, describe_tile_group
 from retrograd.schedule.shape_checks import Sizes, grows, rounded
 from retrograd.schedule.tiling.groups import TileGroup, make_tile_groups, place_barriers
+from retrograd.schedule.tiling.masked_domain import mark_products
 from retrograd.schedule.tiling.remat import recompute
 from retrograd.tuning import TUNING
 
@@ -81,6 +82,8 @@ class KernelPlan:
         self.threaded = any(group.shared for group in self.tile_groups)
         place_barriers(self.tile_groups)
         self.every = list(flat(self.kernels))  # those that regions run included
+        if not light:
+            mark_products(self.every)
         self.hidden = hidden_names(self.kernels)
         # Nobody knows how long a loop takes that has no bound.
         self.endless = any(isinstance(n.prim, WhileLoop) for k in self.every for n in k.nodes)

@@ -57,7 +57,11 @@ def _linear(v: SSAValue, known: dict[SSAValue, AffineIndex | None]) -> AffineInd
         return AffineIndex(
             many.start * one.start, {k: s * one.start for k, s in many.steps.items()}
         )
-    sign = 1 if v.op is SSAOp.IADD else -1
+    return combined(a, b, 1 if v.op is SSAOp.IADD else -1)
+
+
+def combined(a: AffineIndex, b: AffineIndex, sign: int) -> AffineIndex:
+    """The sum of two, or their difference."""
     steps = dict(a.steps)
     for k, s in b.steps.items():
         steps[k] = steps.get(k, 0) + sign * s
