@@ -65,3 +65,25 @@ def test_buffers_behind_what_is_not_stored() -> None:
     assert buffers_read(z, inputs) == set(inputs.values())
     own = Buffer("temporary", 0, y.type, y)
     assert buffers_read(z, inputs | {y: own}) == {own, inputs[w]}
+
+
+def test_equal_parts_of_a_concat_are_computed_in_one_nest() -> None:
+    """Each writes its own places, and what they share is computed once."""
+
+    def parts(x: Any, y: Any) -> Any:
+        shared = rg.exp(x) * y
+        return rg.concat([shared, rg.sin(shared), x], axis=-1), shared + 1
+
+    for shape in ((3, 20), (Dim("N"), 20), (3, Dim("N"))):
+        plan = KernelPlan(optimize(rg.trace(parts, *[spec(shape, float32)] * 2)))
+        (kernel,) = plan.kernels
+        (nest,) = kernel.nests
+        assert len(nest.stores) == 5  # what is shared, three parts, the sum
+        assert len(nest.loops) == 2
+    x, y = (np.random.default_rng(k).normal(size=(3, 20)).astype(np.float32) for k in range(2))
+    for axis in (0, 1):
+        f = lambda x, y, axis=axis: rg.concat([rg.exp(x), y, x * y], axis=axis)
+        expected = np.concatenate([np.exp(x), y, x * y], axis=axis)
+        np.testing.assert_allclose(rg.jit(f)(x, y).numpy(), expected, rtol=1e-6)
+    thin = optimize(rg.trace(lambda x, y: rg.concat([x, y], -1), *[spec((9, 2), float32)] * 2))
+    assert len(KernelPlan(thin).kernels[0].nests[0].stores) == 1

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from retrograd.ir import Graph, Node, Trait, bool_, int64
+from retrograd.ir import Dim, Graph, Node, Trait, bool_, int64, product
 from retrograd.ops.identity import Item
 from retrograd.ops.index import Gather, Scatter
 from retrograd.ops.leaf import Iota
@@ -184,7 +184,9 @@ class Fusion:
             # Computing a key, often from random bits itself, costs hundreds of operations.
             own.forced = True
         gathers = isinstance(node.prim, Gather)
-        if is_view(node) and not (gathers and position == 1):
+        if node in use.homes and side_by_side(node):
+            own.indices.add(self._index(node))
+        elif is_view(node) and not (gathers and position == 1):
             own.operand |= use.operand
             own.spread |= use.spread
             own.indices |= {self._index(node, position, i) for i in use.indices}
@@ -222,6 +224,17 @@ def reads_many(node: Node) -> bool:
 def is_view(node: Node) -> bool:
     """Whether each element is one of an input, so that to read it is to read that."""
     return Trait.VIEW in node.prim.traits or isinstance(node.prim, Gather)
+
+
+def side_by_side(node: Node) -> bool:
+    """Whether the parts of a concat, if it is stored, are computed in one nest over the shape that
+    all have: what they share is computed once, and no element is looked for in every part."""
+    if not isinstance(node.prim, Concat) or len(node.inputs) > TUNING.concat_parts:
+        return False
+    shape = node.inputs[0].shape
+    run = product(shape[node.prim.axis :])  # elements of a part that lie side by side
+    long = isinstance(run, Dim) or run >= TUNING.gemm_vector_columns
+    return long and all(x.shape == shape for x in node.inputs)
 
 
 def is_cheap(node: Node) -> bool:

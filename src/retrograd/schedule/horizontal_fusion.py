@@ -8,6 +8,7 @@ from retrograd.ir import Node, Shape
 from retrograd.ops.shape import Reshape
 from retrograd.passes.lowering.axis_groups import reshape_root
 from retrograd.schedule.buffer import Buffer
+from retrograd.schedule.fusion import side_by_side
 from retrograd.schedule.index_maps import IndexMapper
 from retrograd.schedule.loop_nest import LoopNest, Store, loops_over, mapping
 from retrograd.schedule.ssa import INDEXING, ScalarBlock, SSAOp, SSAValue
@@ -39,17 +40,17 @@ class FusedMap:
         `reads` are the buffers it is computed from, `made` the positions of the kernels that write
         buffers. Most refusals follow from these alone.
         """
-        if node.shape != self.domain or len(self._seen) > TUNING.fused_map_values:
+        if domain_of(node) != self.domain or len(self._seen) > TUNING.fused_map_values:
             return False
         if self.nodes and reads.isdisjoint(self._touched):
             return False
         if any(made.get(b, -1) > self.position for b in reads):
             return False
-        value = self._reader.compute(node, self._index)
+        stores = self._stores(node)
         outs = {s.buffer for s in self.stores}
         fresh: set[SSAValue] = set()
-        shares = value in self._seen
-        todo = [value]
+        todo = [s.value for s in stores]
+        shares = not self._seen.isdisjoint(todo)
         while todo:
             v = todo.pop()
             if v in self._seen or v in fresh:
@@ -66,12 +67,30 @@ class FusedMap:
         self._touched |= reads
         self._touched.add(self.stored[node])
         self.nodes.append(node)
-        self.stores.append(Store(self.stored[node], self._offset, value))
+        self.stores += stores
         return True
+
+    def _stores(self, node: Node) -> list[Store]:
+        """What writes a node: a store, or one for each part of a concat."""
+        buffer, index, body = self.stored[node], self._index, self.body
+        if not side_by_side(node):
+            return [Store(buffer, self._offset, self._reader.compute(node, index))]
+        found, axis, start = [], node.attrs["axis"], 0
+        for x in node.inputs:
+            place = (*index[:axis], body.add(index[axis], body.size(start)), *index[axis + 1 :])
+            value = self._reader.read(x, index)
+            found.append(Store(buffer, body.offset(place, node.shape), value))
+            start = start + x.shape[axis]
+        return found
 
     def nest(self) -> LoopNest:
         """The nest of all that was taken."""
         return mapping(self._loops, self.body, self.stores)
+
+
+def domain_of(node: Node) -> Shape:
+    """What a nest that stores a node goes through."""
+    return node.inputs[0].shape if side_by_side(node) else node.shape
 
 
 def buffers_read(node: Node, stored: Mapping[Node, Buffer]) -> set[Buffer]:

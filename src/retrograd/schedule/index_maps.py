@@ -47,7 +47,8 @@ class IndexMapper:
 
     def read(self, node: Node, index: Index, guard: SSAValue | None = None) -> SSAValue:
         """The value of an element."""
-        return self._run(self._steps(node, index, guard, load=True))
+        found = self._at_hand(node, index, guard)
+        return self._run(self._steps(node, index, guard, load=True)) if found is None else found
 
     def compute(self, node: Node, index: Index) -> SSAValue:
         """The value of an element of a stored node, from its inputs. What is read of it later in

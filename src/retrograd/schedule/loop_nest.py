@@ -290,7 +290,8 @@ class GemmNest(LoopNest):
     """Loops over the batch, and the product of an m x k and a k x n matrix. `y` is where the result
     starts; `buffers` are the matrices and the result. `spread` are sizes and strides of the rows
     and columns of a left matrix whose elements are not evenly spaced. Of the result nobody reads
-    anything but what is `visible` (`masked_domain.py`).
+    anything but what is `visible` (`masked_domain.py`). A `packed` right matrix is what a `PackNest`
+    has made of it.
 
     The plan adds `work`, in which matrices are packed, the byte of it where `totals` of groups of
     products are kept, and what is to be fetched meanwhile: of each buffer the bytes of a row of the
@@ -307,6 +308,7 @@ class GemmNest(LoopNest):
     buffers: list[Buffer]
     spread: Spread | None = None
     visible: Visible | None = None
+    packed: bool = False
     work: Buffer | None = None
     totals: int | None = None
     prefetch: list[tuple[Buffer, int, int]] = field(default_factory=list)
@@ -327,6 +329,30 @@ class GemmNest(LoopNest):
     @property
     def operands(self) -> list[Buffer]:
         return self.buffers[:2]
+
+    def rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
+        self.buffers = [renamed.get(b, b) for b in self.buffers]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class PackNest(LoopNest):
+    """No loops: the right matrix of products, k x n, copied in the order in which they read it.
+    `buffers` are the matrix and the copy."""
+
+    kind = "pack"
+
+    n: SSAValue
+    k: SSAValue
+    b: MatrixOperand
+    buffers: list[Buffer]
+
+    @property
+    def outer(self) -> int | Dim:
+        return 0
+
+    @property
+    def operands(self) -> list[Buffer]:
+        return self.buffers[:1]
 
     def rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
         self.buffers = [renamed.get(b, b) for b in self.buffers]

@@ -11,7 +11,8 @@ from retrograd.ops.control.per_sample import alike, masked
 from retrograd.ops.elementwise import mul, sin
 from retrograd.ops.identity import items
 from retrograd.ops.leaf import constant, input_node
-from retrograd.ops.reduce import ReduceSum
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.reduce import ReduceMax, ReduceSum
 
 COUNTS = {
     "alike": [3, 3, 2, 3],
@@ -136,9 +137,40 @@ def test_more_steps_than_count_change_nothing():
             assert value == expected
 
 
+def test_sums_of_records_and_of_their_products_are_of_the_steps_that_count():
+    t = TensorType(float64, ())
+    x, h = input_node(t), input_node(t)
+    _, stack = items(Scan(Graph([h], [sin(h), mul(h, h)]), 1, 0, Dim("n"))(x))
+    ends = [ReduceSum((0,))(stack), DotGeneral((0,), (0,))(stack, stack)]
+    body = Graph([x], ends)
+    found = masked(body, "n")
+    assert found is not None
+    for count in (0, 1, 4):
+        expected = run(body.bind({"n": count}), [np.array(1.3)])
+        for size in (count, count + 1, 9):
+            values = run(found[0].bind({"n": size}), [np.array(count), np.array(1.3)])
+            np.testing.assert_allclose(values, expected, rtol=1e-15)
+
+
+def weighted(x, k, w):
+    """Weights in a loop of which each sample makes a number of steps of its own."""
+    step = lambda s: (s[0] + 1, rg.tanh(w @ s[1] + x))
+    return rg.while_loop(lambda s: s[0] < k, step, (0 * k, x))[1].sum()
+
+
+@pytest.mark.parametrize("counts", COUNTS)
+def test_gradients_of_weights_are_sums_over_the_steps_of_each_sample(counts):
+    x, k, _ = data(counts)
+    w = np.random.default_rng(1).normal(size=(2, 2))
+    g = rg.grad(weighted, argnums=2)
+    expected = one_by_one(g, x, k, w)
+    found = rg.jit(rg.vmap(g, (0, 0, None)))(x, k, w).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
+
+
 @pytest.mark.slow
 def test_records_that_are_mixed_are_left_alone():
-    assert masked(sized(lambda first, back: ReduceSum((0,))(first[1]) + first[0]), "n") is None
+    assert masked(sized(lambda first, back: ReduceMax((0,))(first[1]) + first[0]), "n") is None
     assert masked(sized(lambda first, back: first[0]), "m") is not None
     f = lambda x, k: rg.while_loop(
         lambda s: s[0] < k, lambda s: (s[0] + 1, rg.sin(s[1]) * x), (0 * k, x), checkpoint=2

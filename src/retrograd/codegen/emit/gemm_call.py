@@ -16,7 +16,7 @@ from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.passes.lowering.strided_views import FAR, FEW, FEW_FAR, NEAR, SPREAD
 from retrograd.schedule.cost_model import known
-from retrograd.schedule.loop_nest import GemmNest, MatrixOperand, Spread
+from retrograd.schedule.loop_nest import GemmNest, MatrixOperand, PackNest, Spread
 from retrograd.tuning import TUNING
 
 
@@ -25,10 +25,25 @@ def gemm(w: KernelEmitter, nest: GemmNest) -> None:
     """Calls for the matrices of a stack."""
     w.begin(nest)
     named = any(isinstance(d, Dim) for d in nest.mnk)
-    if w.first or nest.spread is not None or not named:
+    if w.first or nest.spread is not None or nest.packed or not named:
         _large(w, nest)
         return
     _either(w, _are_few(w, nest), lambda: _small(w, nest), lambda: _large(w, nest))
+
+
+@emits_nest(PackNest)
+def pack(w: KernelEmitter, nest: PackNest) -> None:
+    """A right matrix copied for products that read it again and again."""
+    w.begin(nest)
+    right, packed = nest.buffers
+    symbol = f"rg_pack_{packed.type.dtype}"
+    w.declare(f"void @{symbol}(i64, i64, ptr, i64, i64, ptr)")
+    b_step, b_column = _strides(w, nest.b)
+    w.line(
+        f"call void @{symbol}(i64 {w.scalar(nest.n)}, i64 {w.scalar(nest.k)}, "
+        f"ptr {w.address(right, w.scalar(nest.b.offset))}, i64 {b_step}, i64 {b_column}, "
+        f"ptr {w.address(packed, '0')})"
+    )
 
 
 def _either(
@@ -189,7 +204,7 @@ def _call(
     w.declare(f"void @{symbol}({', '.join(kinds)})")
     buffers = zip(nest.buffers, starts, strict=True)
     a, b, y = (f"ptr {w.address(buffer, start)}" for buffer, start in buffers)
-    b_step, b_column = _strides(w, nest.b)
+    b_step, b_column = ("0", "0") if nest.packed else _strides(w, nest.b)
     work = _work(w, nest)
     w.line(
         f"call void @{symbol}(i64 {m}, i64 {n}, i64 {k}, {a}, {layout}, {b}, i64 {b_step}, "

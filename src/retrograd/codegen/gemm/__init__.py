@@ -3,7 +3,7 @@
 from retrograd.codegen.gemm import gemm, small
 from retrograd.codegen.target import Target
 
-ROUTINES = {**gemm.ROUTINES, **small.SMALL}
+ROUTINES = {**gemm.ROUTINES, **gemm.PACKS, **small.SMALL}
 
 
 def routine_text(machine: Target, name: str) -> str:

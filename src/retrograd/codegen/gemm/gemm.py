@@ -18,6 +18,10 @@ contiguous and so far apart that caches, which have few places for addresses a p
 would lose them between panels: then it is copied as well. Blocks of further rows go on from what is
 in c.
 
+A right matrix that many products read, as in a loop, is copied once: `rg_pack_float32(n, k, b,
+b_step, b_column, to)` copies all of its blocks to `to`, which has room for its columns rounded up
+to whole vectors. That is given as `b`, with 0 for both strides.
+
 Meanwhile what the caller is to write to next is fetched: the areas in the table `soon`, pairs of an
 address and a number of bytes, then a pair of zeros. It is used up. There may be none (null).
 
@@ -51,17 +55,21 @@ from retrograd.tuning import TUNING
 ROUTINES = {
     f"rg_gemm_{spread}{dtype}": dtype for dtype in (float32, float64) for spread in ("", "spread_")
 }
+PACKS = {f"rg_pack_{dtype}": dtype for dtype in (float32, float64)}
 PARAMETERS = (
     "i64 %m, i64 %n, i64 %k, ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, "
     "i64 %b_column, ptr noalias %c, i64 %c_row, i1 %more, ptr noalias %work, "
     "ptr noalias %soon, ptr %stop, ptr noalias %visible"
 )
 SPREAD = PARAMETERS.replace("i64 %a_row, i64 %a_step", "ptr %a_row, ptr %a_step")
+PACKED = "i64 %n, i64 %k, ptr noalias %b, i64 %b_step, i64 %b_column, ptr noalias %to"
 UNKNOWN = 2  # whether a block of the right matrix is finite: 0, 1, or nobody has asked
 
 
 def routine_text(machine: Target, name: str) -> str:
     """The module that defines one of the routines."""
+    if name in PACKS:
+        return _Routine(Tile.of(machine, PACKS[name]), False).pack_text(name)
     return _Routine(Tile.of(machine, ROUTINES[name]), "spread" in name).text(name)
 
 
@@ -97,6 +105,25 @@ class _Routine:
         never = "@never = internal constant i64 0"
         never += f"\n@all = internal constant [4 x i64] [i64 0, i64 0, i64 {1 << 60}, i64 0]"
         return "\n".join([never, *declared, *functions, attributes]) + "\n"
+
+    def pack_text(self, name: str) -> str:
+        """The same of the routine that copies a right matrix."""
+        w, tile = self.w, self.tile
+        functions = [
+            pack_rows(tile, "pack_rows", tile.vectors, self._writer()),
+            pack_columns(tile, self._writer()),
+        ]
+        self.by_rows = w.new("icmp eq i64 %b_column, 1")
+        depth, columns = self._depth(self._usual_depth()), self.whole("%n", tile.lanes)
+        deep = w.open_loop("%k", depth)
+        k0 = deep.counter
+        to, kk = tile.at(w, "%to", self.mul(k0, columns)), self.least(depth, self.sub("%k", k0))
+        self._pack(to, self._right(k0, "0"), "%n", kk)
+        w.close_loop(deep)
+        w.line("ret void")
+        functions.append(f"define void @{name}({PACKED}) {{\n{w.text()}\n}}")
+        declared = [f"declare {d}" for d in self.declarations]
+        return "\n".join([*declared, *functions, "attributes #0 = { noinline nounwind }"]) + "\n"
 
     # -- arithmetic of sizes ------------------------------------------------------------------
     def add(self, x: str, y: str | int) -> str:
@@ -152,13 +179,7 @@ class _Routine:
         wide = w.open_loop(self.end, self.width, self.begin)
         self.n0 = wide.counter
         self.nn = self.least(self.width, self.sub(self.end, self.n0))
-        listed = f"ptr {self.panels}, ptr {self._right(self.k0, self.n0)}, i64 {self.nn}"
-        by_rows = f"call void @pack_rows({listed}, i64 {self.kk}, i64 %b_step)"
-        if self.spread:
-            w.line(by_rows)
-        else:
-            turned = f"call void @pack_columns({listed}, i64 {self.kk}, i64 %b_column)"
-            self._either(self.by_rows, by_rows, turned)
+        self._block()
         self._look_ahead()
         w.line(f"store i8 {UNKNOWN}, ptr {self.known}")
         self._rows()
@@ -167,6 +188,34 @@ class _Routine:
         w.line("ret void")
         given = SPREAD if self.spread else PARAMETERS
         return f"define internal void @group({given}) #0 {{\n{w.text()}\n}}"
+
+    def _block(self) -> None:
+        """Have the block of the right matrix at hand in panels."""
+        w, tile = self.w, self.tile
+        self.panels = tile.at(w, "%work", self.space)
+        if self.spread:
+            self._pack(self.panels, self._right(self.k0, self.n0), self.nn, self.kk)
+            return
+        columns = self.whole("%n", tile.lanes)
+        there = self.add(self.mul(self.k0, columns), self.mul(self.n0, self.kk))
+        own = self.panels
+        self.panels = self.select(self.packed, tile.at(w, "%b", there), own, "ptr")
+        copy, on = w.label(), w.label()
+        w.branch(self.packed, on, copy)
+        w.start_block(copy)
+        self._pack(own, self._right(self.k0, self.n0), self.nn, self.kk)
+        w.jump(on)
+        w.start_block(on)
+
+    def _pack(self, to: str, start: str, columns: str, rows: str) -> None:
+        """Copy a block of the right matrix into panels."""
+        listed = f"ptr {to}, ptr {start}, i64 {columns}"
+        by_rows = f"call void @pack_rows({listed}, i64 {rows}, i64 %b_step)"
+        if self.spread:
+            self.w.line(by_rows)
+            return
+        turned = f"call void @pack_columns({listed}, i64 {rows}, i64 %b_column)"
+        self._either(self.by_rows, by_rows, turned)
 
     def _either(self, condition: str, yes: str, no: str) -> None:
         w = self.w
@@ -202,9 +251,10 @@ class _Routine:
         self.by_rows = w.new("icmp eq i64 %b_column, 1")
         self.lead = self.mul(self.select(self.by_rows, "%b_step", "%b_column"), self.dtype.itemsize)
         usual = TUNING.gemm_depth_bytes // self.dtype.itemsize
-        depth = self.div(self.space, self.most(self.whole("%n", tile.lanes), 1))
-        depth = self.most(self.least(depth, 8 * usual), usual)
+        depth = self._usual_depth()
         if not self.spread:
+            strides = w.new("or i64 %b_step, %b_column")
+            self.packed = w.new(f"icmp eq i64 {strides}, 0")
             strided = w.new("icmp ne i64 %a_step, 1")
             often = w.new(f"icmp sgt i64 %n, {tile.columns}")
             far = w.new(
@@ -212,15 +262,25 @@ class _Routine:
             )
             self.copied = w.new(f"and i1 {strided}, {w.new(f'and i1 {often}, {far}')}")
             self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
-            depth = self.select(strided, self.select(often, usual // 2, usual // 4), depth)
-        depth = self.most(w.new(f"and i64 {depth}, {-PRODUCTS.block}"), PRODUCTS.block)
-        self.depth = self.whole(self.even("%k", depth), PRODUCTS.block)
+            less = w.new(f"and i1 {strided}, {w.new(f'xor i1 {self.packed}, true')}")
+            depth = self.select(less, self.select(often, usual // 2, usual // 4), depth)
+        self.depth = self._depth(depth)
         width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
         pieces = self.even("%n", self.most(width, tile.columns))
         whole = self.div(self.add(pieces, tile.columns - 1), tile.columns)
         self.width = self.mul(whole, tile.columns)
         self.height = w.new(f"and i64 {self.div(self.space, self.depth)}, {-self.stack}")
-        self.panels = tile.at(w, "%work", self.space)
+
+    def _usual_depth(self) -> str:
+        """Rows of a block of the right matrix, where nothing asks for fewer."""
+        usual = TUNING.gemm_depth_bytes // self.dtype.itemsize
+        depth = self.div(self.space, self.most(self.whole("%n", self.tile.lanes), 1))
+        return self.most(self.least(depth, 8 * usual), usual)
+
+    def _depth(self, most: str) -> str:
+        """The same in whole blocks of products, as even as can be."""
+        depth = self.most(self.w.new(f"and i64 {most}, {-PRODUCTS.block}"), PRODUCTS.block)
+        return self.whole(self.even("%k", depth), PRODUCTS.block)
 
     def _limits(self) -> None:
         """Between which columns anything is wanted."""
@@ -299,6 +359,8 @@ class _Routine:
         )
         line = TUNING.cache_line_bytes // self.dtype.itemsize
         none = w.new(f"icmp sge i64 {row}, %k")
+        if not self.spread:
+            none = w.new(f"or i1 {none}, {self.packed}")
         self.lines = self.select(none, 0, self.div(self.add(length, line - 1), line))
 
     def _rows(self) -> None:

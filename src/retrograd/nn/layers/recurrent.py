@@ -1,6 +1,6 @@
 """Recurrent layers, with PyTorch's names, arguments, shapes and parameters.
 
-Steps of a known length are unrolled into the graph; of a named length they are one `scan`.
+The inputs of all steps are mapped by one product; the steps are one `scan`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.ir import Dim
 from retrograd.nn import functional, init
 from retrograd.nn.functional.dropouts import check_probability
 from retrograd.nn.module.module import Module, shown
@@ -142,20 +141,14 @@ class _Recurrent(Module):
         length = x.shape[0]
         none = f"{self.kind}: sequences have at least one element, not {length}"
         x = self._mapped(guard(x, 1, "<=", length, none), layer, end)
-        if isinstance(length, Dim):
 
-            def step_on(before: State, row: Tensor) -> tuple[State, Tensor]:
-                after = self._step(row, before, layer, end)
-                return after, after[0]
+        def step_on(before: State, row: Tensor) -> tuple[State, Tensor]:
+            after = self._step(row, before, layer, end)
+            return after, after[0]
 
-            state = tuple([part.astype(x.dtype) for part in state])
-            state, y = rg.scan(step_on, state, x, reverse=bool(end))
-            return y, state
-        outputs: list[Any] = [None] * length
-        for t in reversed(range(length)) if end else range(length):
-            state = self._step(x[t], state, layer, end)
-            outputs[t] = state[0]
-        return rg.stack(outputs, axis=0), state
+        state = tuple([part.astype(x.dtype) for part in state])
+        state, y = rg.scan(step_on, state, x, reverse=bool(end))
+        return y, state
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         if isinstance(input, PackedSequence):

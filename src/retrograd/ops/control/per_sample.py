@@ -16,6 +16,7 @@ from retrograd.ops.control.scan import Scan
 from retrograd.ops.elementwise import Cast, Elementwise, bitwise_and, le, lt, select
 from retrograd.ops.identity import Alias, Item, StopGradient
 from retrograd.ops.leaf import Iota, input_node
+from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ReduceMax, ReduceSum
 from retrograd.ops.shape import Concat, Expand, Permute, expand
 
@@ -46,7 +47,7 @@ def masked(body: Graph, dim: str) -> tuple[Graph, int] | None:
     Also the bytes of what it keeps of each step.
 
     None if `body` does anything with records of steps but to make them in loops, to compute them
-    element by element, and to go through them in loops.
+    element by element, to go through them in loops, and to add up all of them.
     """
     steps = Dim(dim)
     own = [input_node(x.type, x.name) for x in body.inputs]
@@ -60,7 +61,11 @@ def masked(body: Graph, dim: str) -> tuple[Graph, int] | None:
                 return None
             new[node] = _masked_scan(node.prim, inputs, count, steps)
         elif dim in node.prim.dim_names or _mention(dim, [node, *node.inputs]):
-            if not _row_by_row(node, steps):
+            if _adds_steps(node, steps):
+                inputs = [
+                    _counted(x, y, count, steps) for x, y in zip(node.inputs, inputs, strict=True)
+                ]
+            elif not _row_by_row(node, steps):
                 return None
             new[node] = node.with_inputs(inputs) if node.inputs else node
         else:
@@ -74,7 +79,7 @@ def masked(body: Graph, dim: str) -> tuple[Graph, int] | None:
 
 
 def row_by_row(body: Graph, dim: str) -> bool:
-    """Whether `body` does with records of `dim` steps what `masked` can do, or adds them up."""
+    """Whether `body` does with records of `dim` steps what `masked` can do."""
     steps = Dim(dim)
     for node in body.body:
         if not (dim in node.prim.dim_names or _mention(dim, [node, *node.inputs])):
@@ -82,7 +87,7 @@ def row_by_row(body: Graph, dim: str) -> bool:
         if isinstance(node.prim, Scan) and node.prim.length == steps:
             if dim in node.prim.body.dim_names or _mention(dim, node.inputs[: _before(node.prim)]):
                 return False
-        elif not (_row_by_row(node, steps) or isinstance(node.prim, ReduceSum)):
+        elif not (_row_by_row(node, steps) or _adds_steps(node, steps)):
             return False
     return True
 
@@ -105,6 +110,27 @@ def _row_by_row(node: Node, steps: Dim) -> bool:
         return axes in ([], [steps])
     plain = Elementwise | Cast | Expand | Permute | Iota | Alias | StopGradient
     return axes == [steps] and isinstance(node.prim, plain)
+
+
+def _adds_steps(node: Node, steps: Dim) -> bool:
+    """Whether it is a sum over all steps, of records or of products of two of them."""
+    if not isinstance(node.prim, ReduceSum | DotGeneral) or not steps.names.isdisjoint(
+        node.type.dim_names
+    ):
+        return False
+    return all(
+        [d for d in x.shape if isinstance(d, Dim) and steps.names <= d.names] == [steps]
+        for x in node.inputs
+    )
+
+
+def _counted(record: Node, x: Node, count: Node, steps: Dim) -> Node:
+    """A record, which is now `x`, with 0 in steps that do not count."""
+    shape, axis = record.shape, record.shape.index(steps)
+    others = tuple(i for i in range(len(shape)) if i != axis)
+    position = Iota((steps,), 0, int64)()
+    going = lt(position, expand(count, (steps,), (0,)))
+    return select(expand(going, shape, others) if others else going, x, full(0, x.type))
 
 
 def _masked_scan(scan: Scan, inputs: Sequence[Node], count: Node, steps: Dim) -> Node:

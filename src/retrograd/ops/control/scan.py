@@ -10,14 +10,12 @@ import numpy as np
 
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, Op, TensorType, Trait, TupleType, declare
-from retrograd.ops.control import compensated_carry
 from retrograd.ops.control.body import (
     closed,
     fresh,
     inputs_like,
     need,
     need_counts,
-    pulled,
     pushed,
     run,
     stacked,
@@ -25,9 +23,8 @@ from retrograd.ops.control.body import (
     wide,
     zeros,
 )
-from retrograd.ops.control.residuals import Residuals
+from retrograd.ops.control.scan_pullback import ScanPullback
 from retrograd.ops.identity import items
-from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand, permute
 
 
@@ -93,75 +90,7 @@ class Scan(Op):
 
     # -- reverse ------------------------------------------------------------------------------
     def vjp(self, g: Any, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        """A scan in the other direction over what the body's pullback needs of each step, which a
-        scan like this one gives beside its results. Cotangents of constants add up in carries, in
-        twice the precision."""
-        own, outputs = fresh(self.body)
-        moving = self._moving(g, own, outputs)
-        given = [k for k, x in enumerate(g[self.carries :]) if x is not None]
-        carry_in = [own[self.constants + k] for k in moving]
-        d_carry = inputs_like(carry_in, "d_")
-        d_ys = inputs_like([outputs[self.carries + k] for k in given], "")
-        start: list[Node | None] = [None] * len(outputs)
-        for k, d in zip(moving, d_carry, strict=True):
-            start[k] = d
-        for k, d in zip(given, d_ys, strict=True):
-            start[self.carries + k] = d
-        found = pulled(outputs, start, own, set(own))
-        sums = [i for i in range(self.constants) if found[i] is not None]
-        into = [i for i in range(self.constants + self.carries, len(own)) if found[i] is not None]
-        states = [[input_node(t) for t in compensated_carry.carried(own[i].type)] for i in sums]
-        totals = [x for state in states for x in state]
-        back = [
-            x
-            if (x := found[self.constants + k]) is not None
-            else zeros(own[self.constants + k].type)
-            for k in moving
-        ]
-        for state, i in zip(states, sums, strict=True):
-            back += compensated_carry.more(state, found[i])  # type: ignore[arg-type]
-        back += [found[i] for i in into]  # type: ignore[misc]
-        saved = Residuals(self, y, inputs, own, outputs, back, {*d_carry, *d_ys, *totals})
-        scan = Scan(
-            closed(
-                [*saved.constants, *d_carry, *totals, *saved.steps, *d_ys],
-                saved.outputs,
-                "pullback",
-            ),
-            len(d_carry) + len(totals),
-            len(saved.steps) + len(d_ys),
-            self.length,
-            not self.reverse,
-        )
-        begin = [
-            x if (x := g[k]) is not None else zeros(carry_in[j].type) for j, k in enumerate(moving)
-        ]
-        begin += [zeros(x.type) for x in totals]
-        ends = [g[self.carries + k] for k in given]
-        new = items(scan(*saved.constant_values, *begin, *saved.step_values, *ends))
-        first, last = len(moving), len(moving) + len(totals)
-        at = [self.constants + k for k in moving] + into
-        by_input = dict(zip(at, [*new[:first], *new[last:]], strict=True))
-        ended = iter(new[first:last])
-        for state, i in zip(states, sums, strict=True):
-            by_input[i] = compensated_carry.summed([next(ended) for _ in state], own[i].dtype)
-        return [by_input.get(i) for i in range(len(inputs))]
-
-    def _moving(self, g: Sequence[Any], own: Sequence[Node], outputs: Sequence[Node]) -> list[int]:
-        """The carries that have a cotangent in some step."""
-        found = {k for k in range(self.carries) if g[k] is not None}
-        while True:
-            start = [
-                zeros(y.type)
-                if y.dtype.is_inexact and (k in found if k < self.carries else g[k] is not None)
-                else None
-                for k, y in enumerate(outputs)
-            ]
-            back = pulled(outputs, start, own, set(own))
-            more = {k for k in range(self.carries) if back[self.constants + k] is not None}
-            if more <= found:
-                return sorted(found)
-            found |= more
+        return ScanPullback(self, g, y, inputs).cotangents()
 
     # -- forward ------------------------------------------------------------------------------
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Any:

@@ -17,13 +17,14 @@ from retrograd.passes.pipeline import lowered
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import Memory, item_types, region_kernel, regions_of
 from retrograd.schedule.fusion import Fusion
-from retrograd.schedule.horizontal_fusion import FusedMap, buffers_read
+from retrograd.schedule.horizontal_fusion import FusedMap, buffers_read, domain_of
 from retrograd.schedule.index_maps import IndexMapper
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.loop_nest import LoopNest, Store, loops_over, mapping
 from retrograd.schedule.lower import NodeLowering, is_map
 from retrograd.schedule.lower_libcall import call_kernels
 from retrograd.schedule.memory.aliasing import in_place
+from retrograd.schedule.packing import packed_before
 from retrograd.schedule.ssa import ScalarBlock
 from retrograd.tuning import TUNING
 
@@ -99,11 +100,13 @@ class PlanBuilder:
         for node in stored:
             if Trait.CONTROL in node.prim.traits:
                 region = self._region(node)
+                lowered += packed_before(region, self.memory)
                 made |= dict.fromkeys(region.outs, len(lowered))
                 lowered.append(region)
                 continue
             buffer = self.buffers[node]
-            near = groups.setdefault(node.shape, []) if is_map(node) else []
+            domain = domain_of(node)
+            near = groups.setdefault(domain, []) if is_map(node) else []
             reads = buffers_read(node, self.buffers) if is_map(node) else set()
             options = [g for g in reversed(near) if not late or g.position == len(lowered) - 1]
             home = next((g for g in options if g.try_add(node, reads, made)), None)
@@ -112,9 +115,9 @@ class PlanBuilder:
                 continue
             made[buffer] = len(lowered)
             if is_map(node):
-                home = FusedMap(node.shape, self.buffers, len(lowered))
+                home = FusedMap(domain, self.buffers, len(lowered))
                 home.try_add(node, reads, made)
-                groups[node.shape] = [*near[1 - TUNING.fused_map_candidates :], home]
+                groups[domain] = [*near[1 - TUNING.fused_map_candidates :], home]
                 lowered.append(home)
             elif isinstance(node.prim, LibCall):
                 fill = NodeLowering(node, self.buffers, partial(self._scratch, node)).copy_of

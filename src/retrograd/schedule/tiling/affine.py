@@ -223,6 +223,8 @@ def _of_product(nest: GemmNest, summed: bool) -> tuple[list[Touch], list[Touch]]
         reads = [_along(nest, left, a, *column), _along(nest, right, b, *row)]
         return reads, [_along(nest, out, nest.y, 0, m * n)]
     whole = _extent(n, k, other) if b_turned else _extent(k, n, other)
+    if nest.packed:
+        whole = right.type.size
     if nest.spread is not None:
         own = _of_spread(nest, nest.spread, left, a)
     else:
