@@ -128,7 +128,8 @@ def holding(locks: Sequence[Any], f: Callable[[], T]) -> T:
     `ExitStack`, which an exception may interrupt between taking a lock and noting it."""
     if not locks:
         return f()
-    a, b, c, d, e, g, h, i = (*locks[:8], *[threading.RLock() for _ in range(8 - len(locks))])
+    taken: list[Any] = [*locks[:8], *[threading.RLock() for _ in range(8 - len(locks))]]
+    a, b, c, d, e, g, h, i = taken
     with a, b, c, d, e, g, h, i:
         return holding(locks[8:], f)
 

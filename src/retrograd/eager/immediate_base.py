@@ -7,7 +7,7 @@ and serves calls whose kernels it knows.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retrograd.accelerate import check
 from retrograd.eager import fast_path
@@ -87,8 +87,8 @@ class Kernel:
         self.kind = kind
 
 
-if compiled is not None:
-    Run, CallBase, OutputBase, Kernel = (  # type: ignore[misc,assignment]
+if compiled is not None and not TYPE_CHECKING:
+    Run, CallBase, OutputBase, Kernel = (
         compiled.Run,
         compiled.CallBase,
         compiled.OutputBase,

@@ -145,7 +145,8 @@ def test_every_precision(length, dtype, error):
     q, k, v = (rg.tensor(rng.normal(size=(2, length, 16)), dtype=dtype) for _ in range(3))
     y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     assert y.dtype is dtype
-    r = in_float64(*(x.astype(rg.float64).numpy() for x in (q, k, v)), np.tri(length, dtype=bool))
+    q64, k64, v64 = (x.astype(rg.float64).numpy() for x in (q, k, v))
+    r = in_float64(q64, k64, v64, np.tri(length, dtype=bool))
     np.testing.assert_allclose(y.astype(rg.float64).numpy(), r, rtol=0, atol=error * abs(r).max())
 
 

@@ -40,7 +40,8 @@ def visible(rows: int, keys: int, kind: str) -> Any:
 def attend(kind: str, q: Any, k: Any, v: Any) -> Any:
     """Attention with rows that may see nothing."""
     scores = q @ k.mT
-    allowed = visible(*scores.shape[-2:], kind)
+    rows, keys = scores.shape[-2:]
+    allowed = visible(rows, keys, kind)
     top = rg.max(rg.where(allowed, scores, -math.inf), axis=-1, keepdims=True)
     top = rg.stop_gradient(rg.where(top == -math.inf, 0.0, top))
     e = rg.exp(rg.where(allowed, scores - top, -math.inf))
@@ -119,8 +120,8 @@ def test_maps_take_any_number(fill):
     i, j = np.indices(x.shape)
 
     def f(x: Any) -> Any:
-        return rg.where(visible(*x.shape, "window"), rg.sin(x), fill), rg.where(
-            visible(*x.shape, "later"), x, 2 * fill
+        return rg.where(visible(x.shape[0], x.shape[1], "window"), rg.sin(x), fill), rg.where(
+            visible(x.shape[0], x.shape[1], "later"), x, 2 * fill
         )
 
     graph = optimize(rg.trace(f, x))

@@ -231,6 +231,9 @@ class SliceCall(MovedCall):
 
     __slots__ = ("f", "key")
 
+    f: Callable[..., Any]
+    key: Any
+
     @classmethod
     def of(cls, f: Callable[..., Any], x: Output | Node, key: Any, freed: bool) -> SliceCall:
         """A slice that was taken just now."""
@@ -261,6 +264,9 @@ class JoinCall(MovedCall):
 
     __slots__ = ("axis", "f", "is_new")
 
+    f: Callable[..., Any]
+    axis: int
+    is_new: bool
     given: tuple[Array, ...]  # the operands
 
     @classmethod

@@ -69,7 +69,8 @@ def scaled_dot_product_attention(
         q, k, v = (x.astype(rg.float32) for x in (q, k, v))
     width = q.shape[-1]
     scores = (q * (root_scale(width, q) if scale is None else scale)) @ k.mT
-    allowed, empty = _in_window(*scores.shape[-2:], window_size, is_causal), False
+    rows, keys = scores.shape[-2:]
+    allowed, empty = _in_window(rows, keys, window_size, is_causal), False
     if attn_mask is not None:
         mask, empty = rg.asarray(attn_mask), True
         _check_mask(mask, scores)

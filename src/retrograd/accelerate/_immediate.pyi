@@ -1,0 +1,72 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+STAMP: str
+serve: Any
+
+class Run:
+    site: Any
+    offered: Any
+    calls: int
+    start: int
+    def __init__(self, site: Any, start: int) -> None: ...
+    @property
+    def what(self) -> int: ...
+    def mix(self, x: int, /) -> None: ...
+    def enlist(self, call: Any, /) -> None: ...
+    def alive(self) -> list[Any]: ...
+    def forget(self) -> None: ...
+
+class CallBase:
+    kernel: Any
+    edges: Any
+    given: Any
+    ints: Any
+    numbers: Any
+    scope: Any
+    code: Any
+    nodes: Any
+    number: int
+    lasti: int
+    freed: bool
+
+class OutputBase:
+    array: Any
+    call: Any
+    where: Any
+    index: int
+    freed: bool
+
+class BriefProgram:
+    def __init__(self, *facts: Any) -> None: ...
+    def allow(self, names: Sequence[int], offsets: Sequence[int], arena: int, how: int) -> None: ...
+
+class Kernel:
+    kind: Any
+    def __init__(self, kind: Any, *facts: Any) -> None: ...
+    def forward(self, tracked: bool, program: BriefProgram) -> None: ...
+    def backward(
+        self, given: int, to: int, more: int, program: BriefProgram | None,
+        passed: Sequence[int], computed: Sequence[int],
+    ) -> None: ...  # fmt: skip
+
+class Walk:
+    @property
+    def leaves(self) -> list[Any]: ...
+    def run(self, seed: Any, asked: list[bool], slices: Any, /) -> tuple[Any, ...]: ...
+
+def install(
+    classes: tuple[type, ...],
+    current: Any,
+    modes: tuple[Callable[[], Any], ...],
+    listeners: dict[str, Any],
+    nowhere: Any,
+    next_number: Callable[[], int],
+    begin_run: Callable[[], bool],
+    places: dict[str, int],
+    backend: str,
+    capacity: int,
+) -> None: ...
+def install_team(launcher: int, team: int, threads: Callable[[], int]) -> None: ...
+def walk(root: Any, /) -> Walk | None: ...
+def clear() -> None: ...
