@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "927789ee"
+STAMP = "f9ce2d13"
 
 
 def stamp_of_sources(folder: Path) -> str:
