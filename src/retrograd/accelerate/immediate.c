@@ -139,20 +139,21 @@ static PyObject *run_alive(Run *self, PyObject *unused)
 /* List a call for who makes nodes of all that was computed. A run lives as long as one of these. */
 static int enlist(Run *run, Call *call)
 {
-    PyObject *ref;
-    if (PyList_Size(run->made) >= run->prune) {
-        PyObject *kept = PyList_New(0);
+    PyObject *ref = PyWeakref_NewRef((PyObject *)call, NULL), *kept;
+    if (ref != NULL && PyList_Size(run->made) >= run->prune) {
+        kept = PyList_New(0); /* from here on no code of others runs that might list a call */
         for (Py_ssize_t k = 0; kept != NULL && k < PyList_Size(run->made); k++) {
             PyObject *one = PyList_GetItem(run->made, k);
             if (PyWeakref_GetObject(one) != Py_None && PyList_Append(kept, one) < 0)
                 Py_CLEAR(kept);
         }
-        if (kept == NULL)
+        if (kept == NULL) {
+            Py_DECREF(ref);
             return -1;
+        }
         run->prune = 2 * PyList_Size(kept) + 64;
         REPLACE(run->made, kept);
     }
-    ref = PyWeakref_NewRef((PyObject *)call, NULL);
     if (ref == NULL || PyList_Append(run->made, ref) < 0) {
         Py_XDECREF(ref);
         return -1;
@@ -1039,20 +1040,20 @@ static PyObject *serve_kernel(Run *run, Kernel *kernel, const Parts *p, const in
     Brief *brief = tracked ? kernel->tracked : kernel->plain;
     if (brief == NULL || !kernel->single || (!tracked && p->freed && kernel->floating))
         return NULL;
+    Py_INCREF((PyObject *)brief);
+    Py_INCREF(scope);
     held = tuple_of(p->arrays, p->operand, p->edges, p->operand, 0);
     numbers = p->number != NULL ? PyTuple_Pack(1, p->number) : PyTuple_New(0);
     if (held != NULL && numbers != NULL) {
-        Py_INCREF((PyObject *)brief);
-        Py_INCREF(scope);
         if (run_brief(brief, p->arrays, numbers, names, arrays)) {
             result = result_of(run, kernel, p, numbers, arrays, brief->outputs, tracked, scope);
             drop(arrays, brief->outputs);
             if (result != NULL)
                 count(run, kernel, p);
         }
-        Py_DECREF(scope);
-        Py_DECREF((PyObject *)brief);
     }
+    Py_DECREF(scope);
+    Py_DECREF((PyObject *)brief);
     Py_XDECREF(held);
     Py_XDECREF(numbers);
     return result;

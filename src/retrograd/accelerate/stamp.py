@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "f9ce2d13"
+STAMP = "2f4ca36e"
 
 
 def stamp_of_sources(folder: Path) -> str:

@@ -115,7 +115,8 @@ def run_call(
 def _count(what: Iterable[int], edges: Sequence[Edge]) -> None:
     """A call runs: part of what tells runs apart, with the calls that its operands come from."""
     run = CURRENT.run
-    assert run is not None
+    if run is None:  # ended meanwhile, see `listed_in`
+        return
     run.calls += 1
     for x in what:
         run.mix(x)

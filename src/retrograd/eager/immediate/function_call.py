@@ -16,7 +16,7 @@ from retrograd.eager.immediate.call_kind import CallKind
 from retrograd.eager.immediate.slicing import SlicedGradients
 from retrograd.eager.immediate_base import CallBase, Kernel
 from retrograd.eager.leaf import leaf
-from retrograd.eager.trace_buffer import CURRENT
+from retrograd.eager.trace_buffer import listed_in
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.ir import Node, Provenance, Source, made_by, provenance
 from retrograd.ir.source import user_place
@@ -42,9 +42,7 @@ class Call(CallBase):
         self.code, self.lasti = user_place()
         self.scope = provenance().scope
         self.number = next_number()
-        run = CURRENT.run
-        assert run is not None
-        run.enlist(self)
+        listed_in().enlist(self)
 
     @property
     def source(self) -> Source | None:
