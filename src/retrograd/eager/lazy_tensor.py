@@ -549,6 +549,7 @@ def evaluate(handles: Iterable[LazyTensor]) -> None:
         execute(buffer, members)
     wanted = {node: h for h in nodes if (node := _unknown(h)) is not None}
     if wanted:
+        CURRENT.buffer.close()  # a look ends a recording
         _run(wanted)
 
 

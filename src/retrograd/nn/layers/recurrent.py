@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import retrograd as rg
+from retrograd.eager.dispatch import composite
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
@@ -48,6 +49,28 @@ def gru_step(x: Tensor, state: State, w: Tensor, b: Any) -> State:
     z = rg.sigmoid(xz + hz)
     n = rg.tanh(xn + rg.sigmoid(xr + hr) * hn)
     return (n + z * (h - n),)
+
+
+@composite
+def _all_steps(
+    kind: str, nonlinearity: str, x: Tensor, state: State, weights: tuple[Any, ...], reverse: bool
+) -> tuple[Tensor, State]:
+    """The outputs and the last state of all steps over inputs `[L, N, gates]`, which are mapped
+    already; `weights` are those of the state, their biases and the projection."""
+    w, b, projection = weights
+
+    def step(before: State, row: Tensor) -> tuple[State, Tensor]:
+        if kind == "LSTM":
+            after = lstm_step(row, before, w, b, projection)
+        elif kind == "GRU":
+            after = gru_step(row, before, w, b)
+        else:
+            after = rnn_step(row, before, w, b, nonlinearity)
+        return after, after[0]
+
+    state = tuple([part.astype(x.dtype) for part in state])
+    last, y = rg.scan(step, state, x, reverse=reverse)
+    return y, last
 
 
 def _parts(x: Tensor, count: int) -> list[Tensor]:
@@ -141,14 +164,9 @@ class _Recurrent(Module):
         length = x.shape[0]
         none = f"{self.kind}: sequences have at least one element, not {length}"
         x = self._mapped(guard(x, 1, "<=", length, none), layer, end)
-
-        def step_on(before: State, row: Tensor) -> tuple[State, Tensor]:
-            after = self._step(row, before, layer, end)
-            return after, after[0]
-
-        state = tuple([part.astype(x.dtype) for part in state])
-        state, y = rg.scan(step_on, state, x, reverse=bool(end))
-        return y, state
+        names = ("weight_hh", "bias_hh", "weight_hr")
+        weights = tuple([self._of(name, layer, end) for name in names])
+        return _all_steps(self.kind, self.nonlinearity, x, state, weights, bool(end))
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         if isinstance(input, PackedSequence):
