@@ -44,6 +44,7 @@ class Tuning:
         "times that the same is run at once until it is recorded; then twice as many")
     remembered_runs: int = number(256, "runs of which the hash is remembered")
     brief_run_calls: int = number(256, "calls that run at once, after which a look ends the run")
+    joined_arrays: int = number(8, "arrays that a program joins, at most; else NumPy does")
     remembered_calls: int = number(4096, "combinations of a call and of shapes with a program")
 
     # Fusion.

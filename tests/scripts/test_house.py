@@ -34,14 +34,14 @@ AT_MOST = {
     "program_classes": 7,  # 4
     "node_loops": 1,  # 1
     "class_names": 1,  # 0
-    "tuning_numbers": 225,  # those of one cost model
+    "tuning_numbers": 228,  # those of one cost model
     "llvm_text": 0,  # 0
     "most_files": 20,  # 20
     "full_folders": 0,  # 0
     "architecture_words": 1000,  # 1000
     "folders_without_readme": 0,  # 0
     "readme_words": 600,
-    "python_lines": 95000,  # 75000
+    "python_lines": 97000,  # 75000
 }
 # Percent, of which there may not be less.
 AT_LEAST = {

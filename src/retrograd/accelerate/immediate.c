@@ -515,7 +515,7 @@ static PyType_Slot kernel_slots[] = {
     {0, NULL},
 };
 static PyType_Spec kernel_spec = {
-    "retrograd.accelerate._immediate.Kernel", sizeof(Kernel), 0, GC_FLAGS, kernel_slots,
+    "retrograd.accelerate._immediate.CallKernel", sizeof(Kernel), 0, GC_FLAGS, kernel_slots,
 };
 static PyTypeObject *kernel_type;
 
@@ -1245,7 +1245,7 @@ PyMODINIT_FUNC PyInit__immediate(void)
     if (module == NULL || PyModule_AddStringConstant(module, "STAMP", RETROGRAD_STAMP) < 0)
         return NULL;
     brief_type = add_type(module, "BriefProgram", &brief_spec);
-    kernel_type = brief_type != NULL ? add_type(module, "Kernel", &kernel_spec) : NULL;
+    kernel_type = brief_type != NULL ? add_type(module, "CallKernel", &kernel_spec) : NULL;
     walk_type = kernel_type != NULL ? add_type(module, "Walk", &walk_spec) : NULL;
     call_base = walk_type != NULL ? add_type(module, "CallBase", &call_spec) : NULL;
     capsule = PyCapsule_New((void *)&way_in, "retrograd.accelerate._immediate.serve", NULL);

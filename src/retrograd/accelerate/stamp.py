@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "2f4ca36e"
+STAMP = "1280606a"
 
 
 def stamp_of_sources(folder: Path) -> str:

@@ -78,7 +78,7 @@ class OutputBase:
     __slots__ = ("_leaf", "array", "call", "freed", "index", "where")
 
 
-class Kernel:
+class CallKernel:
     """The programs of a kind of calls, for C; here it only says which kind that is."""
 
     __slots__ = ("kind",)
@@ -88,9 +88,9 @@ class Kernel:
 
 
 if compiled is not None and not TYPE_CHECKING:
-    Run, CallBase, OutputBase, Kernel = (
+    Run, CallBase, OutputBase, CallKernel = (
         compiled.Run,
         compiled.CallBase,
         compiled.OutputBase,
-        compiled.Kernel,
+        compiled.CallKernel,
     )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograd.autodiff import pullback
-from retrograd.eager.immediate_base import Kernel
+from retrograd.eager.immediate_base import CallKernel
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import ANY_NUMBER, LOCK, is_argument
 from retrograd.eager.trace_cache import Slot, TraceNode, TraceSite, kept_for_gradient
@@ -177,7 +177,7 @@ class CallKind:
         "leaves", "outputs", "pattern", "result", "site",
     )  # fmt: skip
 
-    kernel: Kernel
+    kernel: CallKernel
     pattern: SizePattern
 
     def __init__(self, arguments: Arguments, pattern: SizePattern, dtypes: Sequence[Any]) -> None:
@@ -313,15 +313,15 @@ def _operand(site: TraceSite, k: int, type: TensorType) -> TraceNode:
     return made
 
 
-def kernel_of(kind: CallKind) -> Kernel:
-    """What C knows of a kind: `Kernel` in accelerate/immediate.c."""
+def kernel_of(kind: CallKind) -> CallKernel:
+    """What C knows of a kind: `CallKernel` in accelerate/immediate.c."""
     tensors, pattern = len(kind.leaves), kind.pattern
     reach = [sum([1 << k for k in y.slots() if 0 <= k < min(tensors, 60)]) for y in kind.outputs]
     inner = [polynomial(d, kind.names) for d in kind.inner]
     single = isinstance(kind.result, TraceNode) and kind.outputs == [kind.result]
     single = single and None not in inner and pattern.names <= 16
     floating = bool(kind.outputs) and kind.outputs[0].floating
-    return Kernel(
+    return CallKernel(
         kind, [e for row in pattern.entries for e in row], min(pattern.names, 16), tensors, reach,
         [] if None in inner else inner, floating, single,
     )  # fmt: skip

@@ -31,6 +31,7 @@ from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import LinAlgError, RetrogradError
 from retrograd.ir import Node, provenance
 from retrograd.ops.leaf import Constant
+from retrograd.tuning import TUNING
 
 # Tensors as a call takes them: arrays; the leaves of those that a gradient may go to or has gone
 # through; whether one may be asked for; whether one has gone through some of them.
@@ -143,11 +144,8 @@ def run_slice(f: Callable[..., Any], x: LazyTensor, key: Any) -> Any:
     return LazyTensor.output(Output.of(array, call, 0, freed), tracked)
 
 
-MANY = 8  # arrays, from which on they are joined by NumPy: programs for each number do not return
-
-
 def run_join(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Many arrays joined along an axis."""
+    """Many arrays joined along an axis, by NumPy: programs for each number do not return."""
     numpy = join_of(f)
     if numpy is None or not args or args[0].__class__ not in (list, tuple):
         return MISSED
@@ -155,7 +153,7 @@ def run_join(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, An
     axis = kwargs.get("axis", 0) if len(args) == 1 else args[1]
     if axis.__class__ is not int or len(args) > 2 or len(args) - 1 + len(kwargs) > 1:
         return MISSED
-    if len(handles) <= MANY or not all(isinstance(h, LazyTensor) for h in handles):
+    if len(handles) <= TUNING.joined_arrays or not all(isinstance(h, LazyTensor) for h in handles):
         return MISSED
     found = operands_of(handles)
     if found is None or len({a.dtype for a in found[0]}) > 1:

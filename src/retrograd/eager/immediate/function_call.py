@@ -14,7 +14,7 @@ from retrograd.eager.grad_fn import Output, full_history, next_number
 from retrograd.eager.immediate.brief import hand_over_backward
 from retrograd.eager.immediate.call_kind import CallKind
 from retrograd.eager.immediate.slicing import SlicedGradients
-from retrograd.eager.immediate_base import CallBase, Kernel
+from retrograd.eager.immediate_base import CallBase, CallKernel
 from retrograd.eager.leaf import leaf
 from retrograd.eager.trace_buffer import listed_in
 from retrograd.eager.trace_cache import TraceNode
@@ -101,7 +101,7 @@ class FunctionCall(Call):
 
     __slots__ = ()
 
-    kernel: Kernel
+    kernel: CallKernel
     given: tuple[Array, ...]  # operands, then outputs and what is kept
     ints: tuple[int, ...]
     numbers: tuple[float, ...]

@@ -90,6 +90,9 @@ class Scan(Op):
 
     # -- reverse ------------------------------------------------------------------------------
     def vjp(self, g: Any, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        """A scan in the other direction over what the body's pullback needs of each step, which a
+        scan like this one gives beside its results. Cotangents of constants add up in carries, in
+        twice the precision; those of matrices that only products read are one product after it."""
         return ScanPullback(self, g, y, inputs).cotangents()
 
     # -- forward ------------------------------------------------------------------------------
