@@ -41,4 +41,4 @@ def test_first_and_second_derivatives_are_those_of_the_unrolled_loop(shape, comp
         return lambda w: (rg.grad(f)(w, *given[1:]) ** 2).sum()
 
     second = [wrap(rg.grad(curved(f)))(given[0]).numpy() for f in (looped, unrolled)]
-    np.testing.assert_allclose(*second, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(second[0], second[1], rtol=1e-9, atol=1e-12)
