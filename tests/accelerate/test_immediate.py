@@ -287,3 +287,21 @@ def test_many_arrays_are_joined():
         np.testing.assert_array_equal(z.numpy(), np.concatenate([x.numpy() for x in xs], -1))
         with pytest.raises(rg.ShapeError):
             rg.stack([*xs, rg.ones(2)])
+
+
+def test_whole_numbers_that_are_sizes_need_no_array():
+    """To the program each is an operand without an array, whatever the stack had in its place."""
+    generator = rg.random.Generator(0)
+    for n in range(3, 40):
+        drawn = generator.uniform((n, 1 + n % 5)).numpy()
+        moved = rg.reshape(rg.tensor(drawn), (1 + n % 5, n)) * 2.0
+        np.testing.assert_array_equal(moved.numpy(), drawn.reshape(1 + n % 5, n) * np.float32(2))
+
+
+@pytest.mark.parametrize("n", [59, 60, 61, 200])
+def test_more_operands_and_sizes_than_there_is_room_for(n):
+    x = rg.tensor([2.0, 3.0])
+    for _ in range(3):
+        many = rg.stack([x] * (n - 1) + [x * 3.0])
+        np.testing.assert_array_equal(many.numpy()[-1], [6.0, 9.0])
+        assert rg.reshape(x * 2.0, (2,) + (1,) * 31).shape == (2,) + (1,) * 31

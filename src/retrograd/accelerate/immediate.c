@@ -718,8 +718,12 @@ static int take_apart(Parts *p, const ImmediateCall *call)
         if (!push_string(p, PyTuple_GetItem(call->names, k), NAMED)
             || !enter(p, call->args[call->positional + k]))
             return 0;
-    for (int k = 0; k < p->whole; k++)
+    if (p->operand + p->whole > OPERANDS)
+        return 0;
+    for (int k = 0; k < p->whole; k++) {
         p->sizes[p->shapes + k] = p->ints[k];
+        p->arrays[p->operand + k] = NULL; /* to programs, a number is an operand without an array */
+    }
     return p->operand > 0;
 }
 
