@@ -107,7 +107,7 @@ class TraceNode(TraceNodeBase):
                         found.add(-1)
                     if trace_node is not None and trace_node.slot >= 0:
                         found.add(trace_node.slot)
-                    elif not isinstance(x.prim, StopGradient) and x.dtype.is_inexact:
+                    elif not isinstance(x.prim, StopGradient) and x.type.is_inexact:
                         todo.append(x)
             self.reach = tuple(sorted(found))
         return self.reach
