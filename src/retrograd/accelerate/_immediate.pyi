@@ -2,6 +2,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 STAMP: str
+OUTPUTS: int
+NAMES: int
 serve: Any
 
 class Run:

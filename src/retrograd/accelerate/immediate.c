@@ -1246,7 +1246,9 @@ PyMODINIT_FUNC PyInit__immediate(void)
     PyObject *capsule, *module;
     import_array();
     module = intern_names() ? PyModule_Create(&module_definition) : NULL;
-    if (module == NULL || PyModule_AddStringConstant(module, "STAMP", RETROGRAD_STAMP) < 0)
+    if (module == NULL || PyModule_AddStringConstant(module, "STAMP", RETROGRAD_STAMP) < 0
+        || PyModule_AddIntConstant(module, "OUTPUTS", OUTPUTS) < 0
+        || PyModule_AddIntConstant(module, "NAMES", NAMES) < 0)
         return NULL;
     brief_type = add_type(module, "BriefProgram", &brief_spec);
     kernel_type = brief_type != NULL ? add_type(module, "CallKernel", &kernel_spec) : NULL;

@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "0539d2d6"
+STAMP = "aeb6aca6"
 
 
 def stamp_of_sources(folder: Path) -> str:

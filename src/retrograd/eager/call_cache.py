@@ -18,7 +18,7 @@ import numpy as np
 from retrograd.eager.conversion import as_array, returned
 from retrograd.eager.fast_path import MISSED
 from retrograd.eager.immediate.call_kind import PLAIN, Unfit, frozen
-from retrograd.eager.immediate.dispatch import run_function
+from retrograd.eager.immediate.dispatch import run_function, run_whole
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.eager.modes import grad_enabled
@@ -313,25 +313,28 @@ def collected(kind: Any, items: list[Any]) -> Any:
 
 
 def replayed(
-    key: Sequence[Any], handles: Sequence[LazyTensor], make: Callable[[], list[LazyTensor]]
+    key: Sequence[Any],
+    handles: Sequence[LazyTensor],
+    make: Callable[[Sequence[LazyTensor]], list[LazyTensor]],
 ) -> list[LazyTensor]:
-    """What `make()` records with handles, looked up as one where it was recorded before.
+    """What `make` computes of handles, as one operation, looked up where it was recorded before.
 
-    It has to be the same for equal keys, made of these handles and of numbers, and to have nothing
-    to do with gradients.
+    It has to be the same for equal keys, made of these handles and of numbers, to have nothing to
+    do with gradients, and to hold no arrays: it may be kept.
     """
     try:
         parts = [frozen(x) for x in key]
     except Unfit:
-        return make()
-    if CURRENT.run is not None and runs_now():
-        return make()
-    buffer = buffer_for(handles)
-    if buffer is None or buffer is NOW:
-        return make()
+        return make(handles)
+    buffer = NOW if CURRENT.run is not None and runs_now() else buffer_for(handles)
+    if buffer is NOW:
+        whole = run_whole(parts, handles, make)
+        return make(handles) if whole is MISSED else whole
+    if buffer is None:
+        return make(handles)
     trace_nodes = [lookup_operand(buffer, h) for h in handles]
     if None in trace_nodes:
-        return make()
+        return make(handles)
     first = buffer.take()  # what is recorded depends on how numbers are counted
     call = (first, *parts, *trace_nodes)
     found = buffer.site.calls.get(call)
@@ -341,7 +344,7 @@ def replayed(
         for k, x in numbers.items():
             buffer.numbers[k] = x
         return [make_handle(buffer, f, False) for f in results]
-    made = make()
+    made = make(handles)
     if all(h._buffer is buffer for h in made):
         numbers = buffer.numbers_from(first + 1)
         buffer.site.calls[call] = [h._trace_node for h in made], numbers, buffer.take()

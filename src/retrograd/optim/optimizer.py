@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -197,23 +199,12 @@ class Optimizer:
         self, step: Tensor, lr: Tensor, options: Mapping[str, Any], members: list[Any]
     ) -> list[tuple[int, Tensor, list[Any]]]:
         """For each parameter of a job its position, itself, and its new value and slots."""
-        given: list[list[Tensor]] = []
+        given = [step, lr]
         for i, p in members:
             slots = self._state.get(i) or self._fresh(p, options)
             # A handle of its own, so that nothing counts as depending on the parameter.
-            given.append([Tensor(p.node), _gradient(p), *[slots[k] for k in self.slots]])
-
-        def make() -> list[Any]:
-            shared = self.prepare(step, lr, options)
-            made: list[Any] = []
-            for p, g, *old in given:
-                new, slots = self._step_of(
-                    p, g, dict(zip(self.slots, old, strict=True)), shared, options
-                )
-                made += [new, *[slots[k] for k in self.slots]]
-            return made
-
-        made = self._recorded(make, options, [step, lr, *[t for g in given for t in g]])
+            given += [Tensor(p.node), _gradient(p), *[slots[k] for k in self.slots]]
+        made = self._recorded(_all_moved, options, given)
         n = 1 + len(self.slots)
         return [(i, p, made[n * j : n * (j + 1)]) for j, (i, p) in enumerate(members)]
 
@@ -231,23 +222,22 @@ class Optimizer:
         place = Tensor.of(g.places())
         given = [Tensor.of(np.take(x.value(), g.rows, axis=0)) for x in (p, *slots.values())]
 
-        def make() -> list[Tensor]:
-            total = rg.scatter_add(rg.zeros_like(g.values), place, g.values)[place]
-            shared = self.prepare(step, lr, options)
-            old = dict(zip(slots, given[1:], strict=True))
-            new, after = self._step_of(given[0], total, old, shared, options)
-            return [new, *[after[k] for k in self.slots]]
-
-        return g.rows, self._recorded(make, options, [step, lr, place, g.values, *given])
+        made = self._recorded(_rows_moved, options, [step, lr, place, g.values, *given])
+        return g.rows, made
 
     def _recorded(
-        self, make: Callable[[], list[Tensor]], options: Mapping[str, Any], given: Sequence[Tensor]
+        self, make: Callable[..., list[Tensor]], options: Mapping[str, Any], given: list[Tensor]
     ) -> list[Tensor]:
-        """What `make` records with these tensors; looked up where it was recorded before."""
+        """What `make` computes with an optimizer, options and these tensors, as one operation: it
+        is looked up where it was recorded before."""
         if not type(self).__module__.startswith("retrograd."):
-            return make()  # what it does may depend on more than its options
-        fixed = [x for k, v in options.items() if k not in ("params", "lr") for x in (k, v)]
-        return replayed([type(self), *fixed], given, make)  # type: ignore[return-value, arg-type]
+            return make(self, options, given)  # what it does may depend on more than its options
+        # What is remembered must not hold parameters.
+        fixed = {k: v for k, v in options.items() if k not in ("params", "lr")}
+        rule = copy.copy(self)
+        rule.param_groups, rule._state, rule._counts = [], {}, {}
+        key = [type(self), make.__name__, *[x for pair in fixed.items() for x in pair]]
+        return replayed(key, given, functools.partial(make, rule, fixed))  # type: ignore[return-value, arg-type]
 
     def _jobs(self) -> list[tuple[dict[str, Any], int, list[tuple[int, Tensor]]]]:
         """The parameters with a gradient, by group and number of steps taken."""
@@ -426,3 +416,30 @@ def _filled(p: Tensor, number: float) -> Tensor:
     if p.is_computed:
         return Tensor.of(np.full(p.shape, x, p.dtype.dtype))
     return full_like(p, x)
+
+
+def _all_moved(
+    rule: Optimizer, options: Mapping[str, Any], given: Sequence[Tensor]
+) -> list[Tensor]:
+    """Of each parameter the new value and slots; given are the number of the step and the rate,
+    and of each parameter its value, its gradient and its slots."""
+    step, lr, *rest = given
+    shared = rule.prepare(step, lr, options)
+    size = 2 + len(rule.slots)
+    made: list[Tensor] = []
+    for start in range(0, len(rest), size):
+        p, g, *old = rest[start : start + size]
+        new, slots = rule._step_of(p, g, dict(zip(rule.slots, old, strict=True)), shared, options)
+        made += [new, *[slots[k] for k in rule.slots]]
+    return made
+
+
+def _rows_moved(
+    rule: Optimizer, options: Mapping[str, Any], given: Sequence[Tensor]
+) -> list[Tensor]:
+    """The same of rows of one parameter; given are also where each row of the gradient is."""
+    step, lr, place, rows, p, *old = given
+    total = rg.scatter_add(rg.zeros_like(rows), place, rows)[place]
+    shared = rule.prepare(step, lr, options)
+    new, slots = rule._step_of(p, total, dict(zip(rule.slots, old, strict=True)), shared, options)
+    return [new, *[slots[k] for k in rule.slots]]

@@ -93,6 +93,8 @@ def _made(
     given: Sequence[Array],
 ) -> Any:  # fmt: skip
     """The program for C; None where it takes or makes something that C does not know of."""
+    if len(program.ends) > compiled.OUTPUTS or len(kind.names) > compiled.NAMES:
+        return None
     record, inputs = executable.recipe, _inputs(program)
     known = {} if kind.names else bind(executable.graph.inputs, given)
     outputs = [

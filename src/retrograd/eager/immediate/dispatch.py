@@ -293,6 +293,15 @@ def run_composite(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
     return _run_flat(f, [False] * len(args), (), args, kwargs, TensorArguments)
 
 
+def run_whole(
+    key: Sequence[Any], handles: Sequence[LazyTensor],
+    make: Callable[[Sequence[LazyTensor]], list[LazyTensor]],
+) -> Any:  # fmt: skip
+    """What a function that belongs to a key makes of tensors, as one operation."""
+    operands = [OperandIndex(k) for k in range(len(handles))]
+    return run_call(tuple(key), handles, lambda: TensorArguments(make, [operands], {}))
+
+
 def _run_flat(
     f: Callable[..., Any], flags: Sequence[bool], arrays: Collection[str],
     args: Sequence[Any], kwargs: Mapping[str, Any], make: type[Arguments],
