@@ -5,6 +5,7 @@ import gc
 import importlib
 import itertools
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -83,6 +84,22 @@ def pytest_collection_finish() -> None:
     collection of garbage."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def recorded_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations are recorded from the first time on, instead of when they have returned often: for
+    tests of the recorder."""
+    from retrograd.tuning import TUNING
+
+    monkeypatch.setattr(TUNING, "returned_runs", 0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _interrupts() -> None:
+    """Tests, and processes that they start, can be interrupted, also where the run itself was
+    started in the background of a shell, which has them ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")

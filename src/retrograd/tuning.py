@@ -38,12 +38,18 @@ class Tuning:
     search_value_ns: float = number(60.0, "time of a value that is looked for in a sorted row")
 
     # Eager code that does not repeat.
+    returned_runs: int = number(128,
+        "times that what starts at a line has to return until it is recorded, if its calls take as "
+        "long as a node: then running it has cost about what compiling it does; twice as often "
+        "each time that recordings did not return")
+    long_run_calls: int = number(4096,
+        "calls after which they are recorded without having returned")
     unknown_recordings: int = number(3,
-        "recordings in a row that were not all known, after which operations run at once")
-    repeated_runs: int = number(8,
-        "times that the same is run at once until it is recorded; then twice as many")
+        "recordings in a row that were not all known, after which operations run at once again")
     remembered_runs: int = number(256, "runs of which the hash is remembered")
-    brief_run_calls: int = number(256, "calls that run at once, after which a look ends the run")
+    looked_work: int = number(32,
+        "calls, and elements as nodes, since the last look, at which a look ends a run")
+    looked_runs: int = number(256, "the same of a run that is looked at more often, and is dropped")
     joined_arrays: int = number(8, "arrays that a program joins, at most; else NumPy does")
     remembered_calls: int = number(4096, "combinations of a call and of shapes with a program")
 

@@ -307,6 +307,7 @@ def test_who_is_told_that_a_tensor_is_gone_may_look_at_others():
     assert found == [[1.25 + k, 3.75 + k] for k in range(50)]
 
 
+@pytest.mark.usefixtures("recorded_first")
 @needs_both  # the one in Python keeps tensors until the next look
 def test_tensors_held_by_deep_structures_are_freed_one_by_one():
     """Freeing what is nested deep is put off: such tensors are not held, and not yet freed."""
@@ -386,6 +387,7 @@ def test_nothing_leaks():
     assert all(abs(a - b) < 20 for a, b in zip(before, after, strict=True))
 
 
+@pytest.mark.usefixtures("recorded_first")
 @needs_both
 def test_a_buffer_does_not_keep_handles():
     x = rg.tensor([0.5, 1.5])

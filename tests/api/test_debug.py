@@ -9,6 +9,7 @@ import retrograd as rg
 from tests.samples import RECORDS
 
 
+@pytest.mark.usefixtures("recorded_first")
 def test_a_kept_error_leaves_nothing_behind():
     """Its traceback holds the frames of the block; what comes behind is recorded as before."""
     with pytest.raises(rg.NonFiniteError) as kept, rg.debug():

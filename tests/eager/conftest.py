@@ -1,4 +1,5 @@
-"""Each test starts anew: what others have recorded from the same line is forgotten."""
+"""Each test starts anew: what others have recorded from the same line is forgotten. All but those
+of `immediate/` are tests of the recorder."""
 
 import pytest
 
@@ -12,3 +13,9 @@ def nothing_recorded():
     SITES.clear()
     yield
     trace_buffer.end_run()
+
+
+@pytest.fixture(autouse=True)
+def _recorder(request):
+    if "immediate" not in request.path.parts:
+        request.getfixturevalue("recorded_first")

@@ -17,6 +17,7 @@ def here():
     return Source(frame.f_code, frame.f_lasti)
 
 
+@pytest.mark.usefixtures("recorded_first")
 def test_the_line_is_the_innermost_one_of_the_user():
     def inner():
         return rg.tensor([1.0, 2.0]) * 3  # this line
@@ -29,6 +30,7 @@ def test_the_line_is_the_innermost_one_of_the_user():
     assert text.endswith("in inner: return rg.tensor([1.0, 2.0]) * 3  # this line")
 
 
+@pytest.mark.usefixtures("recorded_first")
 def test_layers_are_looked_through_and_callbacks_are_the_user_s():
     layer = rg.nn.Linear(2, 2)
     found = layer(rg.ones((1, 2))).node.source  # the call

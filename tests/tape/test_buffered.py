@@ -133,6 +133,7 @@ def work():
     return loss.numpy().tobytes(), w.grad.numpy().tobytes()
 
 
+@pytest.mark.usefixtures("recorded_first")
 @pytest.mark.parametrize("kind", ["empty", "leaves", "recorded", "nodes", "reset", "finished"])
 def test_a_tape_that_is_alive_costs_others_nothing(kind, monkeypatch):
     expected = [work() for _ in range(3)][-1]

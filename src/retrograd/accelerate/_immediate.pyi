@@ -10,6 +10,8 @@ class Run:
     site: Any
     offered: Any
     calls: int
+    work: int
+    looked: int
     start: int
     def __init__(self, site: Any, start: int) -> None: ...
     @property
@@ -68,6 +70,8 @@ def install(
     places: dict[str, int],
     backend: str,
     capacity: int,
+    node_elements: int,
+    long_run: int,
 ) -> None: ...
 def install_team(launcher: int, team: int, threads: Callable[[], int]) -> None: ...
 def walk(root: Any, /) -> Walk | None: ...

@@ -47,6 +47,8 @@ static PyObject *name_run, *name_prim, *name_array, *name_shared, *name_freed, *
 static PyObject *name_back, *name_code, *name_lasti, *name_file;
 static PyObject *strings;   /* of keys, each once */
 static Py_ssize_t capacity; /* keys that are remembered */
+static Py_ssize_t node_elements; /* that count as a call */
+static Py_ssize_t long_run;      /* calls after which a run is recorded */
 
 /* Have a place hold another object, which it takes; what was there goes last, as that may run code. */
 #define REPLACE(place, object)                       \
@@ -72,7 +74,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *site, *offered; /* what Python has found for the call it was asked about */
     PyObject *made, *weak;    /* weak references to calls, see `enlist`; to this */
-    Py_ssize_t calls, prune;
+    Py_ssize_t calls, work, looked, prune;
     long long start;
     uint64_t what; /* a hash of the calls, and of which are computed from which */
 } Run;
@@ -265,6 +267,8 @@ static PyMemberDef run_members[] = {
     MEMBER(Run, site),
     MEMBER(Run, offered),
     {"calls", T_PYSSIZET, offsetof(Run, calls), 0, NULL},
+    {"work", T_PYSSIZET, offsetof(Run, work), 0, NULL},
+    {"looked", T_PYSSIZET, offsetof(Run, looked), 0, NULL},
     {"start", T_LONGLONG, offsetof(Run, start), 0, NULL},
     {"what", T_ULONGLONG, offsetof(Run, what), READONLY, NULL},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Run, weak), READONLY, NULL},
@@ -1005,6 +1009,7 @@ static Call *call_of(Kernel *kernel, const Parts *p, PyObject *numbers, PyObject
 static void count(Run *run, const Kernel *kernel, const Parts *p)
 {
     run->calls++;
+    run->work += 1 + PyArray_SIZE((PyArrayObject *)p->arrays[0]) / node_elements;
     mix(run, (uint64_t)(uintptr_t)kernel->kind);
     for (int k = 0; k < p->shapes + p->whole; k++)
         mix(run, (uint64_t)p->sizes[k]);
@@ -1129,7 +1134,7 @@ static PyObject *serve(const ImmediateCall *call)
     if (run == NULL)
         return NULL;
     known = take_apart(&parts, call);
-    kernel = known ? kernel_for(&parts, names) : NULL;
+    kernel = known && ((Run *)run)->calls < long_run ? kernel_for(&parts, names) : NULL;
     if (kernel != NULL && circumstances(&grad, &scope)) {
         Py_INCREF((PyObject *)kernel);
         result = serve_kernel((Run *)run, kernel, &parts, names, grad, scope);
@@ -1158,9 +1163,9 @@ static PyObject *install(PyObject *module, PyObject *args)
     PyObject *types, *of_thread, *getters, *said, *buffer, *number, *begin, *known, *backend;
     PyTypeObject **classes[] = {&handle_class, &graph_node_class, &leaf_class, &output_class,
                                 &call_class,   &moved_class,      &dtype_class};
-    if (!PyArg_ParseTuple(args, "O!OO!O!OOOO!On", &PyTuple_Type, &types, &of_thread, &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "O!OO!O!OOOO!Onnn", &PyTuple_Type, &types, &of_thread, &PyTuple_Type,
                           &getters, &PyDict_Type, &said, &buffer, &number, &begin, &PyDict_Type, &known,
-                          &backend, &capacity))
+                          &backend, &capacity, &node_elements, &long_run))
         return NULL;
     if (handle_class != NULL || PyTuple_Size(types) != 7 || PyTuple_Size(getters) != MODES) {
         PyErr_SetString(PyExc_RuntimeError, "installed already, or by other classes or modes");

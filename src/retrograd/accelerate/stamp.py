@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "aeb6aca6"
+STAMP = "bf7d5703"
 
 
 def stamp_of_sources(folder: Path) -> str:

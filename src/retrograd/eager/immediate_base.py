@@ -28,15 +28,19 @@ class Run:
     """Operations that run at once, from the first to the gradient or look that ends them: of a
     `TraceSite`, and the number before theirs.
 
-    `calls` counts them, `what` is a hash of them. Listed are those that somebody holds, for who
-    makes nodes of all that was computed.
+    `calls` counts them, `work` too, with their elements as nodes, `looked` is that at the last
+    look; `what` is a hash of them. Listed are those that somebody holds, for who makes nodes of all
+    that was computed.
     """
 
-    __slots__ = ("__weakref__", "_made", "_prune", "calls", "offered", "site", "start", "what")
+    __slots__ = (
+        "__weakref__", "_made", "_prune", "calls", "looked", "offered", "site", "start", "what",
+        "work",
+    )  # fmt: skip
 
     def __init__(self, site: Any, start: int) -> None:
         self.site, self.start = site, start
-        self.calls = self.what = 0
+        self.calls = self.work = self.looked = self.what = 0
         self.offered: Any = None  # the kernel that was found for the call that C asks about
         self._made: list[weakref.ref[Any]] = []
         self._prune = 64

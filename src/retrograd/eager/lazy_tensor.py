@@ -48,6 +48,7 @@ from retrograd.eager.trace_buffer import (
     CURRENT,
     NOWHERE,
     TraceBuffer,
+    end_run,
     execute,
     looked,
     materialize,
@@ -536,8 +537,9 @@ def evaluate(handles: Iterable[LazyTensor]) -> None:
     another what stands for nodes.
 
     Other handles that are alive and wait for something computed on the way get their values too,
-    so nothing that somebody holds is computed twice.
+    so nothing that somebody holds is computed twice. What comes next is another recording.
     """
+    end_run()
     nodes: list[LazyTensor] = []
     buffers: dict[TraceBuffer, list[LazyTensor]] = {}
     for h in handles:

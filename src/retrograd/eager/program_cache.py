@@ -39,7 +39,7 @@ def cache_stats() -> dict[str, int]:
     many programs are remembered; `jit_hits` and `jit_misses` count the same for calls of all `jit`
     functions.
 
-    A loop that repeats hits on every iteration but the first.
+    A loop that is recorded, since it has returned often, hits on every iteration but the first.
 
     >>> import retrograd as rg
     >>> rg.cache_stats()["misses"] >= 0

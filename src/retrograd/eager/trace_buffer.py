@@ -254,15 +254,21 @@ def end_run() -> None:
     """A gradient is taken: what comes next is another recording."""
     run, CURRENT.run = CURRENT.run, None
     if run is not None:
-        run.site.ran(run.what)
+        run.site.ran(run.what, run.work / max(run.calls, 1))
 
 
 def looked() -> None:
-    """Somebody looks, which ends a recording, and a run unless it has just begun: where somebody
-    looks again and again there is nothing to record."""
+    """Somebody looks, which ends a recording. It ends a run where much was computed since the last
+    look; where somebody looks again and again there is nothing to record."""
     run = CURRENT.run
-    if run is not None and run.calls >= TUNING.brief_run_calls:
+    if run is None:
+        return
+    if run.work - run.looked >= TUNING.looked_work:
         end_run()
+    elif run.work >= TUNING.looked_runs:
+        CURRENT.run = None
+    else:
+        run.looked = run.work
 
 
 def pending() -> list[TraceBuffer]:
@@ -292,6 +298,8 @@ def execute(buffer: TraceBuffer, handles: Sequence[RecordedTensor]) -> None:
             site.learns()
             outputs = co_evaluated(wanted, [f for f in trace_nodes if f], known, site)
             found = outputs, TraceProgram(site, [f.node for f in outputs], known)
+            if site.proven:
+                found[1].compile()
             site.plans[key] = found
         else:
             COUNTS["hits"] += 1

@@ -187,6 +187,9 @@ class TraceSite:
         "numbers",
         "patience",
         "plans",
+        "proven",
+        "recording",
+        "returned",
         "room",
         "runs",
         "trace_nodes",
@@ -205,20 +208,25 @@ class TraceSite:
         self.room = 0  # up to how many operations a recording did not repeat, if one was longer
         self.values: dict[int, float] = {}  # the numbers of the last one that was cut
         self.has_freed = False  # whether there are freed trace nodes
+        # Operations run at once until what starts here returns, and again where it ceases to.
+        self.patience = TUNING.returned_runs  # how many runs in a row have to be known till then
+        self.recording = self.patience == 0
+        self.proven = False  # whether what is recorded now has run often enough to be compiled
+        self.returned = 0.0  # how many were, those of larger arrays as several
+        self.runs: dict[int, None] = {}  # the hashes of runs
         self.unknown = 0  # how many recordings in a row were not all known
         self.learning = False  # whether the latest one was not
-        self.runs: dict[int, int] = {}  # how often what was run here at once, by hash
-        self.patience = TUNING.repeated_runs  # how often something has to be until it is recorded
 
     def opens(self) -> bool:
-        """A recording starts here; whether it is to be run at once instead, since it would not
-        return."""
-        if self.unknown >= TUNING.unknown_recordings:
+        """Something starts here; whether it is to be run at once, since it may not return."""
+        if not self.recording:
             return True
+        self.proven = self.proven and self.unknown == 0
         if not self.learning:
             self.unknown = 0
         self.learning = False
-        return False
+        self.recording = self.unknown < TUNING.unknown_recordings
+        return not self.recording
 
     def learns(self) -> None:
         """What is recorded now was not recorded before."""
@@ -226,16 +234,21 @@ class TraceSite:
             self.learning = True
             self.unknown += 1
 
-    def ran(self, what: int) -> None:
-        """What was run at once has come to its end. If it returns often, it is recorded."""
-        times = self.runs.pop(what, 0) + 1
-        if times >= self.patience:
-            self.unknown = 0
-            self.runs.clear()
-            self.patience *= 2  # what is not known then costs more than it saves
+    def ran(self, what: int, weight: float) -> None:
+        """What was run at once has come to its end. Once all that comes has come before, and often
+        enough to pay for a program, it is recorded. `weight` is the mean time of a call, in
+        nodes."""
+        if what not in self.runs:
+            self.runs[what] = None
+            trim(self.runs, TUNING.remembered_runs)
+            self.returned = 0
             return
-        self.runs[what] = times
-        trim(self.runs, TUNING.remembered_runs)
+        self.returned += weight
+        if self.returned >= self.patience:
+            self.recording = self.proven = True
+            self.learning = False
+            self.returned = self.unknown = 0
+            self.patience *= 2
 
     def leaf(self, slot: int, node: Node, freed: bool) -> TraceNode:
         """The trace node of the array in a slot."""

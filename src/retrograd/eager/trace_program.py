@@ -14,6 +14,7 @@ from retrograd.ir import Node, Trait, product
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.runtime.backend import Array, Program
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
+from retrograd.runtime.executors.tiered import TieredProgram
 from retrograd.runtime.paired_program import on_real
 
 
@@ -56,6 +57,11 @@ class TraceProgram:
         self.constants: list[Array] = [c.prim.value for c in scalars]  # type: ignore[attr-defined]
         self.done: tuple[dict[int, float], list[Array]] = {}, self.constants
         self.brief: Any = None  # the same for C to run: see immediate/brief.py
+
+    def compile(self) -> None:
+        """Make native code of what would be interpreted at first."""
+        if isinstance(self.program, TieredProgram):
+            self.program.compile()
 
     def run(
         self, arrays: Sequence[Node], known: Mapping[Any, Array], numbers: dict[int, float]

@@ -9,6 +9,7 @@ from retrograd.eager import immediate_base, trace_buffer
 from retrograd.eager.immediate import call_kind
 from retrograd.eager.program_cache import PROGRAMS
 from retrograd.eager.trace_cache import SITES
+from retrograd.runtime.executors.graph_family import FAMILIES
 from retrograd.tuning import TUNING
 
 pytestmark = pytest.mark.skipif(not is_compiled("immediate"), reason="no C compiler was found")
@@ -21,7 +22,14 @@ def at_once(monkeypatch):
     monkeypatch.setattr(TUNING, "interpreted_nodes", 0)
     trace_buffer.end_run()
     trace_buffer.CURRENT.buffer.close()
-    for table in (SITES, PROGRAMS, call_kind._BY_SHAPES, call_kind._BY_CALL, call_kind._SEEN):
+    for table in (
+        SITES,
+        PROGRAMS,
+        FAMILIES,
+        call_kind._BY_SHAPES,
+        call_kind._BY_CALL,
+        call_kind._SEEN,
+    ):
         table.clear()
     immediate_base.compiled.clear()
 

@@ -8,7 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd.eager import trace_buffer, trace_cache
 from retrograd.eager.program_cache import PROGRAMS
-from retrograd.eager.trace_cache import SITES
+from retrograd.eager.trace_cache import SITES, TraceSite
 from retrograd.tuning import TUNING
 from tests.eager import test_bits
 
@@ -83,6 +83,7 @@ def test_gradients_of_sizes_that_change_are_those_of_a_recording(monkeypatch):
     params, data = parameters(), np.random.default_rng(1).normal(size=(64, 5))
     found = [mlp_step(n, params, data) for n in (9, 2, 1, 17, 5, 33, 1, 2)]
     monkeypatch.setattr(TUNING, "unknown_recordings", 10**6)
+    monkeypatch.setattr(TUNING, "returned_runs", 0)
     fresh()
     for n, (loss, got) in zip((9, 2, 1, 17, 5, 33, 1, 2), found, strict=True):
         expected, gradients = mlp_step(n, params, data)
@@ -132,18 +133,60 @@ def loop(x, n):
         y = (x * 1.5).sum()
         y.backward()
         x.grad.numpy()
+        x.grad = None
 
 
 def test_what_returns_is_recorded_again():
     x = rg.tensor([1.0, 2.0], requires_grad=True)
-    loop(x, 1)
+    loop(x, TUNING.returned_runs)
     site = next(iter(SITES.values()))
-    site.unknown = TUNING.unknown_recordings  # as if nothing had returned
-    loop(x, TUNING.repeated_runs - 1)
-    assert site.unknown
+    assert not site.recording
     loop(x, 1)
-    assert not site.unknown
-    assert site.patience == 2 * TUNING.repeated_runs
+    assert site.recording
+    made = rg.cache_stats()["misses"]
+    loop(x, 10)
+    assert site.recording
+    assert rg.cache_stats()["misses"] <= made + 2
+    loop(rg.tensor([1.0, 2.0, 3.0], requires_grad=True), 1)  # once is not often enough to give up
+    assert site.recording
+
+
+def test_what_does_not_return_costs_half_as_often_each_time():
+    """What is recorded in vain is, of so many runs, what grows as their logarithm."""
+    site = TraceSite()
+    recordings = []
+    for _ in range(100 * TUNING.returned_runs):
+        if site.opens():
+            site.ran(7, 1.0)
+        else:
+            site.learns()  # other than before
+            recordings.append(site)
+    assert len(recordings) <= 7 * TUNING.unknown_recordings
+
+
+def test_larger_arrays_are_recorded_sooner():
+    small, large = TraceSite(), TraceSite()
+    for _ in range(5):
+        small.ran(7, 1.0)
+        large.ran(7, TUNING.returned_runs / 4)
+    assert not small.recording
+    assert large.recording
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_long_run_is_recorded(monkeypatch):
+    """A chain that repeats within itself is cut and compiled before it ends."""
+    x = y = rg.tensor(0.5, requires_grad=True)
+    for _ in range(TUNING.long_run_calls + 100):
+        y = y * 1.01
+    assert trace_buffer.CURRENT.run is None
+    assert trace_buffer.CURRENT.buffer.open
+    y.backward()
+    assert x.grad is not None
+    expected = 1.0
+    for _ in range(TUNING.long_run_calls + 100):
+        expected = float(np.float32(expected * np.float32(1.01)))
+    assert x.grad.item() == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.usefixtures("at_once")

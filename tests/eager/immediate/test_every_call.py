@@ -58,6 +58,7 @@ def results_of(call: Callable[[], Any], leaves: Callable[[], list[Any]]) -> list
 def check(compute: Callable[[], list[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     begin_anew()
     monkeypatch.setattr(TUNING, "unknown_recordings", NEVER)
+    monkeypatch.setattr(TUNING, "returned_runs", 0)
     expected = compute()
     monkeypatch.setattr(TUNING, "unknown_recordings", 0)
     for _ in range(3):  # by Python, then by C where it can

@@ -21,6 +21,7 @@ from retrograd.eager.immediate.call_kind import (
 )
 from retrograd.eager.immediate.function_call import Edge, FunctionCall, JoinCall, SliceCall
 from retrograd.eager.immediate.slicing import is_basic, join_of, sliced
+from retrograd.eager.immediate_base import Run
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import ConcreteLeaf, leaf
 from retrograd.eager.modes import grad_enabled, traced
@@ -89,6 +90,8 @@ def run_call(
 
     `call` is the function with its options, `handles` are its tensors, `ints` whole numbers that
     may be sizes; there may be a number that the program takes as it comes."""
+    if _is_long(CURRENT.run):
+        return MISSED
     found = operands_of(handles)
     if found is None:
         return MISSED
@@ -105,7 +108,7 @@ def run_call(
     kind = kind_of(call, dtypes, shapes, arguments)
     if kind is None:
         return MISSED
-    _count((id(kind), *[n for shape in shapes for n in shape]), found[1])
+    _count((id(kind), *[n for shape in shapes for n in shape]), found[1], given[0].size)
     try:
         given += [np.empty(n, np.bool_) if kind.is_sized else None for n in ints]
     except MemoryError:
@@ -113,12 +116,22 @@ def run_call(
     return _run(kind, handles, found, ints, numbers, shapes)
 
 
-def _count(what: Iterable[int], edges: Sequence[Edge]) -> None:
+def _is_long(run: Run | None) -> bool:
+    """Whether so much was run that it is recorded from now on: a recording that repeats within
+    itself is compiled before it ends."""
+    if run is None or run.calls < TUNING.long_run_calls:
+        return False
+    run.site.recording = True
+    return True
+
+
+def _count(what: Iterable[int], edges: Sequence[Edge], elements: int) -> None:
     """A call runs: part of what tells runs apart, with the calls that its operands come from."""
     run = CURRENT.run
     if run is None:  # ended meanwhile, see `listed_in`
         return
     run.calls += 1
+    run.work += 1 + elements // TUNING.node_elements
     for x in what:
         run.mix(x)
     for edge in edges:
@@ -136,7 +149,7 @@ def run_slice(f: Callable[..., Any], x: LazyTensor, key: Any) -> Any:
         array = sliced(arrays[0], key)
     except (IndexError, ValueError, TypeError):
         return MISSED
-    _count((*array.shape, hash(repr(key))), (own,))
+    _count((*array.shape, hash(repr(key))), (own,), 0)
     tracked = tracked and own is not None and array.dtype.kind in "fcV"
     if not (freed or tracked):
         return LazyTensor.handle_class.dehydrated(array)
@@ -164,7 +177,7 @@ def run_join(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, An
     except (ValueError, np.exceptions.AxisError):
         return MISSED
     is_new = array.ndim > arrays[0].ndim
-    _count((id(f), axis, len(arrays), *array.shape), edges)
+    _count((id(f), axis, len(arrays), *array.shape), edges, array.size)
     tracked = tracked and array.dtype.kind in "fcV"
     if not (tracked or freed):
         return LazyTensor.handle_class.dehydrated(array)
