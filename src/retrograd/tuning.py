@@ -83,7 +83,8 @@ class Tuning:
     kept_arena_layouts: int = number(256, "memory layouts of a plan that are kept, by sizes")
     shared_walk_ns: int = number(100_000,
         "threads may share the levels of a walk through a graph that takes longer")
-    common_layout_size: int = number(512, "sizes up to this share memory layouts, several at once")
+    common_layout_size: int = number(1 << 13,
+        "sizes up to this share memory layouts, several at once")
 
     # Tile groups.
     summing_elements: int = number(2,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
+from collections.abc import Callable
+from functools import partial, reduce
 from typing import Any
 
 import retrograd as rg
+from retrograd.eager.dispatch import composite
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.activations import softmax_terms
 from retrograd.functions.random.generator import Generator
@@ -56,6 +58,18 @@ def scaled_dot_product_attention(
     >>> rg.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True).shape
     (2, 5, 4)
     """
+    if dropout_p:  # which draws
+        drop = partial(dropout, p=dropout_p, generator=generator)
+        options = is_causal, scale, enable_gqa, window_size, drop
+        return _attention(query, key, value, attn_mask, *options)
+    return _undropped(query, key, value, attn_mask, is_causal, scale, enable_gqa, window_size)
+
+
+def _attention(
+    query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: float | None,
+    enable_gqa: bool, window_size: Window, drop: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:  # fmt: skip
+    """The same with a function that drops shares."""
     q, k, v = rg.asarray(query), rg.asarray(key), rg.asarray(value)
     if enable_gqa:
         k, v = (_for_all_heads(x, q) for x in (k, v))
@@ -81,8 +95,11 @@ def scaled_dot_product_attention(
     # The output is divided by the sum, not the share of each key, as in FlashAttention (Dao et al.,
     # arXiv:2205.14135): it has fewer elements, and its gradient needs no sum over the keys.
     shares, total = softmax_terms(scores, allowed, empty=empty or window_size is not None)
-    y = dropout(shares, dropout_p, dropout_p > 0, generator=generator) @ v
+    y = (shares if drop is None else drop(shares)) @ v
     return (y / total).astype(dtype) if dtype.is_half else y / total
+
+
+_undropped = composite(_attention)
 
 
 def root_scale(width: int | Dim, x: Tensor) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,12 +14,10 @@ from retrograd.eager.lazy_tensor import Array
 from retrograd.errors import FormatError, RetrogradError, ShapeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.ir import Provenance, as_dtype, made_by, provenance, remade
+from retrograd.ir import Provenance, as_dtype, provenance, remade
 from retrograd.nn.module.parameter import Parameter
 from retrograd.nn.module.pytree import Composite, join, members, split, submodules, tensors
-
-# Where the modules below the one that is being called stand, by identity.
-_PATHS: ContextVar[Mapping[int, str]] = ContextVar("paths", default={})  # noqa: B039 (never changed)
+from retrograd.nn.module.scopes import CALLED, CalledModule
 
 
 class Saved(NamedTuple):
@@ -110,23 +107,24 @@ class Module(Composite):
         raise NotImplementedError(f"{type(self).__name__} defines no forward()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        here = provenance()
-        paths = _PATHS.get()
-        scope = paths.get(id(self)) if here.scope else None
+        here, outer = provenance(), CALLED.get()
+        scope = outer.scope_of(self) if here.scope and outer is not None else None
+        called = outer
         if scope is None:  # not part of the module that is being called, if any
             scope = f"{here.scope}.{type(self).__name__}" if here.scope else type(self).__name__
-            paths = {**paths, **{id(m.value): scope + m.path for m in submodules(self)}}
-        before = _PATHS.get()
+            called = CalledModule(self, scope, outer if here.scope else None)
         try:
-            _PATHS.set(paths)
-            with made_by(Provenance(scope, here.source, here.origin)):
-                return self.forward(*args, **kwargs)
+            if called is not outer:
+                CALLED.set(called)
+            remade(Provenance(scope, here.source, here.origin))
+            return self.forward(*args, **kwargs)
         except RetrogradError as error:
             if not any(n.startswith("in module ") for n in getattr(error, "__notes__", ())):
                 error.add_note(f"in module {scope}")
             raise
         finally:
-            _PATHS.set(before)
+            if called is not outer:
+                CALLED.set(outer)
             remade(here)
 
     # -- members ---------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ class Member(NamedTuple):
     name: str  # layers.0.weight, as in a state_dict
     path: str  # layers[0].weight, as Python writes it
     value: Any
+    keys: tuple[Any, ...] = ()  # of the attribute of its owner, and what is looked up in it
 
 
 _ATOMS = (bool, int, float, str, bytes, type(None))
@@ -44,22 +45,24 @@ def members(module: Composite) -> Iterator[Member]:
         if isinstance(value, _ATOMS):
             continue
         if key == module._inline:
-            yield from _inside("", "", value)
+            yield from _inside("", "", value, (key,))
         else:
-            yield from _inside(key, f".{key}", value)
+            yield from _inside(key, f".{key}", value, (key,))
 
 
-def _inside(name: str, path: str, value: Any) -> Iterator[Member]:
+def _inside(name: str, path: str, value: Any, keys: tuple[Any, ...]) -> Iterator[Member]:
     if isinstance(value, Tensor | Composite | Generator):
-        yield Member(name, path, value)
+        yield Member(name, path, value, keys)
     elif type(value) in (list, tuple):
         for i, x in enumerate(value):
             if not isinstance(x, _ATOMS):
-                yield from _inside(f"{name}.{i}" if name else str(i), f"{path}[{i}]", x)
+                yield from _inside(f"{name}.{i}" if name else str(i), f"{path}[{i}]", x, (*keys, i))
     elif type(value) is dict:
         for k, x in value.items():
             if not isinstance(x, _ATOMS):
-                yield from _inside(f"{name}.{k}" if name else str(k), f"{path}[{k!r}]", x)
+                yield from _inside(
+                    f"{name}.{k}" if name else str(k), f"{path}[{k!r}]", x, (*keys, k)
+                )
 
 
 def submodules(module: Composite) -> Iterator[Member]:
