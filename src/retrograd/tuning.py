@@ -42,6 +42,8 @@ class Tuning:
         "times that what starts at a line has to return until it is recorded, if its calls take as "
         "long as a node: then running it has cost about what compiling it does; twice as often "
         "each time that recordings did not return")
+    recorded_kinds: int = number(16,
+        "different things that start at a line, return, and are recorded; of more, none is")
     long_run_calls: int = number(4096,
         "calls after which they are recorded without having returned")
     unknown_recordings: int = number(3,

@@ -178,8 +178,10 @@ class TraceSite:
     """
 
     __slots__ = (
+        "allowed",
         "calls",
         "has_freed",
+        "kinds",
         "learning",
         "leaves",
         "limit",
@@ -213,8 +215,10 @@ class TraceSite:
         self.recording = self.patience == 0
         self.proven = False  # whether what is recorded now has run often enough to be compiled
         self.returned = 0.0  # how many were, those of larger arrays as several
-        self.runs: dict[int, None] = {}  # the hashes of runs
+        self.kinds: set[int] = set()  # the hashes of these
+        self.runs: dict[int, None] = {}  # those of all runs
         self.unknown = 0  # how many recordings in a row were not all known
+        self.allowed = TUNING.unknown_recordings  # how many may be
         self.learning = False  # whether the latest one was not
 
     def opens(self) -> bool:
@@ -225,7 +229,7 @@ class TraceSite:
         if not self.learning:
             self.unknown = 0
         self.learning = False
-        self.recording = self.unknown < TUNING.unknown_recordings
+        self.recording = self.unknown < self.allowed
         return not self.recording
 
     def learns(self) -> None:
@@ -242,9 +246,13 @@ class TraceSite:
             self.runs[what] = None
             trim(self.runs, TUNING.remembered_runs)
             self.returned = 0
+            self.kinds.clear()
             return
         self.returned += weight
-        if self.returned >= self.patience:
+        self.kinds.add(what)
+        kinds = len(self.kinds)
+        if self.returned >= self.patience * kinds and kinds <= TUNING.recorded_kinds:
+            self.allowed = TUNING.unknown_recordings + kinds
             self.recording = self.proven = True
             self.learning = False
             self.returned = self.unknown = 0

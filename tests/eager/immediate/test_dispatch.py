@@ -164,6 +164,19 @@ def test_what_does_not_return_costs_half_as_often_each_time():
     assert len(recordings) <= 7 * TUNING.unknown_recordings
 
 
+def test_several_things_have_to_return_more_often_and_many_are_not_recorded():
+    few, many = TraceSite(), TraceSite()
+    for i in range(4 * TUNING.returned_runs):
+        few.ran(i % 4, 1.0)
+        assert not few.recording
+    for i in range(4):
+        few.ran(i, 1.0)
+    assert few.recording
+    for i in range(100 * TUNING.returned_runs):
+        many.ran(i % (TUNING.recorded_kinds + 1), 1.0)
+    assert not many.recording
+
+
 def test_larger_arrays_are_recorded_sooner():
     small, large = TraceSite(), TraceSite()
     for _ in range(5):
