@@ -88,11 +88,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def recorded_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operations are recorded from the first time on, instead of when they have returned often: for
-    tests of the recorder."""
+    """Operations are recorded from the first time on, and ever after, instead of when they have
+    returned often: for tests of the recorder."""
     from retrograd.tuning import TUNING
 
     monkeypatch.setattr(TUNING, "returned_runs", 0)
+    monkeypatch.setattr(TUNING, "unknown_recordings", 10**6)
 
 
 @pytest.fixture(autouse=True, scope="session")
