@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import retrograd.ops.elementwise as e
-from retrograd.ir import Dim, Graph, bool_, full, int32, spec
+from retrograd.ir import Dim, Graph, TensorType, bool_, complex64, full, int32, spec
 from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral, matmul
@@ -17,7 +17,9 @@ from retrograd.ops.reduce import (
 )
 from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice, slice_axis
 from retrograd.passes import cse, optimize, simplify
-from tests.passes.agreement import assert_kept, draw
+from retrograd.runtime.executable import Executable
+from tests.passes.agreement import assert_kept, draw, special_values
+from tests.random_graphs import SIZES, same_values
 
 N = Dim("N")
 
@@ -157,6 +159,53 @@ def test_a_product_that_others_read_is_not_computed_twice():
     product = matmul(a, b)
     g = Graph([a, b], [Permute((1, 0))(product), product])
     assert simplify(g) is g
+
+
+ONE = {
+    "no axes": ((4,), (5,), DotGeneral((), ())),
+    "an axis of size 1": ((4, 1), (1, 5), DotGeneral((1,), (0,))),
+    "several, in any order": ((1, 4, 1), (5, 1, 1), DotGeneral((2, 0), (1, 2))),
+    "of each sample": ((3, 1, 4), (3, 1, 2, 5), DotGeneral((1,), (1,), (0,), (0,))),
+    "batches that lie behind": ((1, 4, N), (5, N, 1), DotGeneral((0,), (2,), (2,), (1,))),
+    "a number": ((1,), (1,), DotGeneral((0,), (0,))),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int32", "uint8"])
+@pytest.mark.parametrize(("left", "right", "contraction"), ONE.values(), ids=ONE)
+def test_a_sum_of_one_product_is_that_product(left, right, contraction, dtype):
+    """To the bit, as compiled programs compute both."""
+    a, b = input_node(spec(left, dtype), "a"), input_node(spec(right, dtype), "b")
+    g = Graph([a, b], [contraction(a, b)])
+    result = assert_kept(optimize, g, draw(g))
+    assert "dot_general" not in ops(result)
+    assert "mul" in ops(result)
+    arrays = [
+        np.resize(special_values(x.dtype), TensorType.bind(x.type, SIZES).shape) for x in (a, b)
+    ]
+    for x, y in ((0, 1), (1, 0)):
+        arrays[x] = np.roll(arrays[x], 3 + y)
+        (before,), (after,) = Executable(g)(arrays), Executable(result)(arrays)
+        assert same_values(before, after), (before, after)
+
+
+def test_a_sum_of_one_product_or_more_stays():
+    a, b = (input_node(spec(s), x) for s, x in (((4, N), "a"), ((N, 5), "b")))
+    for pair in ((a, b), [input_node(spec(s, complex64)) for s in ((4, 1), (1, 5))]):
+        g = Graph(pair, [DotGeneral((1,), (0,))(*pair)])
+        assert ops(optimize(g)) == ["dot_general"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_size_that_turns_out_to_be_one_changes_no_bit(dtype):
+    a, b = (input_node(spec(s, dtype), x) for s, x in (((36, N), "a"), ((N, 36), "b")))
+    named = Graph([a, b], [DotGeneral((1,), (0,))(a, b)])
+    a, b = (input_node(spec(s, dtype), x) for s, x in (((36, 1), "a"), ((1, 36), "b")))
+    one = optimize(Graph([a, b], [DotGeneral((1,), (0,))(a, b)]))
+    values = special_values(a.dtype)
+    arrays = [values.reshape(36, 1), values.reshape(1, 36)]
+    (before,), (after,) = Executable(named)(arrays), Executable(one)(arrays)
+    assert same_values(before, after)
 
 
 def test_contractions_of_floats_agree_to_rounding():

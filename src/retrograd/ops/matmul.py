@@ -127,7 +127,10 @@ class DotGeneral(BilinearOp):
 
 
 def _product(a: Any, b: Any) -> Any:
-    """Stacks of matrices multiplied by NumPy, which adds up products in an order of its own."""
+    """Stacks of matrices multiplied by NumPy, which adds up products in an order of its own, and to
+    0.0: a sum of one -0.0 would be 0.0."""
+    if a.shape[-1] == 1:
+        return a * b
 
     def part(first: int, last: int) -> Any:
         return np.matmul(a[..., first:last], b[..., first:last, :])

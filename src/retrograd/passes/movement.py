@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retrograd.ir import Dim, Node
+from retrograd.ops.elementwise import mul
 from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.matmul import DotGeneral, sums_along
 from retrograd.ops.reduce import (
@@ -176,6 +177,25 @@ def reduce_repeated(y: Node, x: Node) -> Node | None:
 # -- contractions ---------------------------------------------------------------------------------
 
 
+def dot_of_one(y: Node, a: Node, b: Node) -> Node | None:
+    """A sum of one product is that product, which need not be stored to be read: the gradient by
+    a weight of one sample is a column times a row. (A contraction starts from nothing, not from
+    0.0, so the sign of zero is the same.)"""
+    p = y.prim
+    if not isinstance(p, DotGeneral) or y.dtype.is_complex:
+        return None
+    if any(a.shape[i] != 1 for i in p.a_contract):
+        return None
+    a_free, b_free = p.free_axes(a.type.rank, b.type.rank)
+    n, k, rank = len(p.a_batch), len(a_free), y.type.rank
+    a = permute(a, (*p.a_batch, *a_free, *p.a_contract))
+    b = permute(b, (*p.b_batch, *b_free, *p.b_contract))
+    column = reshape(a, y.shape[: n + k])
+    row = reshape(b, (*y.shape[:n], *y.shape[n + k :]))
+    wide = expand(column, y.shape, tuple(range(n + k, rank)))
+    return mul(wide, expand(row, y.shape, tuple(range(n, n + k))))
+
+
 def dot_of_permute(y: Node, a: Node, b: Node) -> Node | None:
     """Contract the axes where they lay before they were reordered.
 
@@ -252,7 +272,7 @@ MOVEMENT.hold(ReduceMin, reduce_no_axes, reduce_splat, reduce_repeated)
 MOVEMENT.hold(ReduceAny, reduce_nothing, reduce_no_axes, reduce_splat, reduce_repeated)
 MOVEMENT.hold(ReduceAll, reduce_nothing, reduce_no_axes, reduce_splat, reduce_repeated)
 MOVEMENT.hold(LogSumExp, reduce_nothing, reduce_no_axes)
-MOVEMENT.hold(DotGeneral, dot_of_permute)
+MOVEMENT.hold(DotGeneral, dot_of_one, dot_of_permute)
 MOVEMENT.hold(Alias, lambda y, x: x)
 MOVEMENT.hold(StopGradient, lambda y, x: x if isinstance(x.prim, StopGradient) else None)
 # fmt: on
