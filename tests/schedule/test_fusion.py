@@ -7,7 +7,7 @@ import retrograd as rg
 from retrograd.ir import Graph, spec
 from retrograd.ops.elementwise import add, exp, mul, relu, tanh
 from retrograd.ops.leaf import input_node
-from retrograd.ops.matmul import matmul
+from retrograd.ops.matmul import DotGeneral, matmul
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import expand
 from retrograd.runtime.executable import Executable
@@ -83,6 +83,49 @@ def test_inputs_are_not_read_later_for_it():
     s = steps(x)
     graph = Graph([x, w], [matmul(tanh(s), w), exp(s)])
     assert "add" in stored(graph)
+
+
+def outer(a, b):
+    shape = (*a.shape, *b.shape)
+    return mul(expand(a, shape, (1,)), expand(b, shape, (0,)))
+
+
+def test_a_column_times_a_row_is_stored_for_nobody():
+    """Both are far smaller than their product, which would have to be written to be read."""
+    a, b = (input_node(spec((n,))) for n in (LARGE, LARGE + 1))
+    p = outer(a, b)
+    sums = [ReduceSum((0,))(p), ReduceSum((1,))(mul(p, p))]
+    graph = Graph([a, b], sums)
+    assert stored(graph) == []
+    assert stored(Graph([a, b], [ReduceSum((1,))(exp(p)), exp(p)])) == []
+    assert stored(Graph([a, b], [*sums, p])) == []  # it is an output
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_matrix_that_is_multiplied_by_a_vector_is_computed_where_it_is_read(turned, first):
+    x, v = input_node(spec((LARGE, LARGE))), input_node(spec((LARGE,)))
+    wide = mul(x, relu(x))
+    used = (0,) if turned else (1,)
+    pair = (v, wide) if first else (wide, v)
+    y = DotGeneral(*((0,), used) if first else (used, (0,)))(*pair)
+    graph = Graph([x, v], [y])
+    assert stored(graph) == []
+    r = np.random.default_rng(0)
+    arrays = [r.normal(size=n.shape).astype(np.float32) for n in (x, v)]
+    (found,) = Executable(graph)(arrays)
+    (once,) = Executable(Graph([x], [wide]))(arrays[:1])
+    (expected,) = Executable(Graph([x, v], [y.with_inputs((v, x) if first else (x, v))]))(
+        [once, arrays[1]]
+    )
+    np.testing.assert_array_equal(found, expected)  # to the bit
+
+
+def test_a_matrix_that_is_multiplied_by_several_vectors_is_stored():
+    x, v = input_node(spec((LARGE, LARGE))), input_node(spec((LARGE, 2)))
+    assert stored(Graph([x, v], [matmul(mul(x, x), v)])) == ["mul"]
+    w = input_node(spec((LARGE, 1)))  # as is the vector, which all rows read
+    assert stored(Graph([x, w], [matmul(x, mul(w, w))])) == ["mul"]
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ not stored belongs to the kernels of its users. A node is stored if
 
 - it is an output, or an op that reads more than one element of its inputs for one of its own
   (a reduction, a contraction, a scan, a scatter),
-- its op needs it in memory (an operand of a contraction; the source of a reshape whose index would
+- its op needs it in memory (an operand of a contraction, but for one that is multiplied by a
+  vector, of which each element is read once; the source of a reshape whose index would
   need divisions; the key of random bits; updates that are computed from the input they go to),
 - or computing it where it is read would repeat work: it is read by several kernels, at several
   indices, or again and again along an axis in front that an `expand` adds,
@@ -18,7 +19,8 @@ it. Conditions and positions of that kind are never stored, so that kernels see 
 (`masked_domain.py`). A node of a few cheap steps from a single stored array, such as the steps
 towards an activation that its derivative wants as well, is not stored either: each reader loads
 that array instead, and nobody writes the node. Reductions are excepted: they follow in the same
-blocks, with the node still in the cache.
+blocks, with the node still in the cache. A node that is made of small arrays only, such as a column
+times a row, is stored for no reader.
 
 Views (permute, slice, ...) repeat no work. They are stored where a kernel is full, where many
 kernels or indices read one, and where a contraction could not read memory through them.
@@ -39,7 +41,7 @@ from retrograd.ops.windows import Windows
 from retrograd.passes.constants import is_buffer
 from retrograd.passes.lowering.axis_groups import is_plain_reshape, reshape_root
 from retrograd.passes.lowering.libcall import LibCall
-from retrograd.passes.lowering.strided_views import reads_windows
+from retrograd.passes.lowering.strided_views import reads_once, reads_windows
 from retrograd.tuning import TUNING
 
 
@@ -133,7 +135,7 @@ class Fusion:
         """Whether to load what a large node is cheaply computed from takes as long as to load it,
         so that it need not be written."""
         few = len(use.indices) <= len(use.homes) <= TUNING.view_readers and not use.repeated
-        if not few or not is_far(node) or any(map(reads_many, use.homes)):
+        if not few or not is_far(node):
             return False
         seen, todo, source = {node}, [node], None
         while todo:
@@ -151,6 +153,8 @@ class Fusion:
                 return False
             else:
                 source = x
+        if source is not None and any(map(reads_many, use.homes)):
+            return False
         return sum(is_cheap(x) for x in seen) <= TUNING.recompute_nodes
 
     def _is_source(self, x: Node, node: Node) -> bool:
@@ -173,7 +177,8 @@ class Fusion:
         own.repeated |= use.repeated
         if isinstance(node.prim, DotGeneral):
             spread = position == 0 and reads_windows(node)
-            own.operand, own.spread = own.operand or not spread, own.spread or spread
+            own.operand |= not spread and not reads_once(node, position)
+            own.spread |= spread
         if Trait.CONTROL in node.prim.traits:
             own.forced = True
         if isinstance(node.prim, LibCall) and (position or not node.prim.initialises_output):

@@ -17,6 +17,7 @@ from retrograd.passes.lowering.strided_views import (
     contiguous,
     in_rows,
     merge,
+    reads_once,
     reads_windows,
     view_of,
     wants_routine,
@@ -147,3 +148,20 @@ def test_rows_of_the_matrix_on_the_right():
     assert in_rows(matmul(a, b))
     assert not in_rows(matmul(a, Permute((1, 0))(input_node(spec((32, 16))))))
     assert not in_rows(matmul(a, input_node(spec((16, 1)))))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "once"),
+    [
+        ((300, 400), (400,), (True, False)),
+        ((400, 300), (400,), (True, False)),
+        ((400,), (400, 300), (False, True)),
+        ((400,), (400,), (True, True)),
+        ((300, 400), (400, 2), (False, False)),
+        ((300, 400), (400, Dim("N")), (False, False)),
+    ],
+)
+def test_what_is_multiplied_by_a_vector_is_read_once(left, right, once):
+    a, b = input_node(spec(left)), input_node(spec(right))
+    y = DotGeneral((left.index(400),), (right.index(400),))(a, b)
+    assert tuple(reads_once(y, i) for i in (0, 1)) == once

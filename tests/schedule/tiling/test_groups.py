@@ -295,3 +295,21 @@ def test_images_go_through_convolutions_a_few_at_a_time():
     x, w, head = (torch.tensor(a).double() for a in arrays)
     h = torch.conv2d(torch.conv2d(x, w).relu(), w).relu()
     np.testing.assert_allclose(results[0], h.flatten(1) @ head, rtol=1e-4, atol=1e-5)
+
+
+def test_large_rows_without_products_are_tiles_as_small_as_can_be():
+    """No product wants rows enough; what is summed is still in the cache."""
+
+    def f(a, b):
+        p = a[:, :, None] * b[:, None, :]
+        return (p * p).reshape((64, -1)).sum(1)
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=(64, n)).astype(np.float32) for n in (400, 500)]
+    program = GuardedProgram(graph := optimize(rg.trace(f, *arrays)))
+    (group,) = (g for g in KernelPlan(graph).tile_groups if len(g.kernels) == 2)
+    assert group.tiles == 64
+    assert [b.bytes for b in group.local] == [4 * 64 * 400 * 500]
+    (found,) = program(arrays)
+    a, b = (x.astype(np.float64) for x in arrays)
+    np.testing.assert_allclose(found, (a**2).sum(1) * (b**2).sum(1), rtol=1e-5)

@@ -214,6 +214,16 @@ def reads_windows(node: Node) -> bool:
     return as_product(node, lambda x: Trait.STRIDED not in x.prim.traits) is not None
 
 
+def reads_once(node: Node, position: int) -> bool:
+    """Whether a contraction is by loops that read each element of an operand once: the other one
+    is a vector."""
+    other, prim = node.inputs[1 - position], node.prim
+    assert isinstance(prim, DotGeneral)
+    used = ((*prim.a_batch, *prim.a_contract), (*prim.b_batch, *prim.b_contract))[1 - position]
+    free = prim.free(other.type.rank, used)
+    return all(other.shape[i] == 1 for i in free) and not wants_routine(node)
+
+
 def operand(
     x: Node, view: View, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
 ) -> Operand | None:

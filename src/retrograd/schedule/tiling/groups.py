@@ -298,9 +298,10 @@ def _rows_inside(group: TileGroup) -> int:
     """Rows of a tile of an element: such that the largest of what they write stays in the cache,
     with what is made of it next, but products have rows enough."""
     assert isinstance(group.rows, int)
+    products = any(isinstance(n, GemmNest) for k in group.kernels for n in k.nests)
     made = [b.bytes for k in group.kernels if not group.sums(k) for b in k.outs]
     row = max((n // group.rows for n in made if isinstance(n, int)), default=0)
-    return max(TUNING.tile_bytes // max(row, 1), TUNING.gemm_tile_rows)
+    return max(TUNING.tile_bytes // max(row, 1), TUNING.gemm_tile_rows if products else 1)
 
 
 def _cached_rows(group: TileGroup, touched: int | Dim) -> int:
