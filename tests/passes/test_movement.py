@@ -161,6 +161,62 @@ def test_a_product_that_others_read_is_not_computed_twice():
     assert simplify(g) is g
 
 
+def sum_of_products(dtype, count=3):
+    """Of `count` pairs, as the gradient by a weight that is used so often."""
+    leaves, total = [], None
+    for k in range(count):
+        a, b = (input_node(spec((40 + k, n), dtype), f"{x}{k}") for n, x in ((30, "a"), (20, "b")))
+        leaves += [a, b]
+        y = DotGeneral((0,), (0,))(a, b)
+        total = y if total is None else e.add(total, y)
+    return leaves, total
+
+
+def test_a_transposed_sum_of_products_is_the_sum_of_products_in_the_other_order():
+    """To the bit: each product adds up in the same order, and so does the sum."""
+    leaves, total = sum_of_products("float32")
+    g = Graph(leaves, [Permute((1, 0))(total)])
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=x.shape).astype(np.float32) for x in leaves]
+    result = optimize(g)
+    assert sorted(ops(result)) == ["add"] * 2 + ["dot_general"] * 3
+    (before,), (after,) = Executable(g)(arrays), Executable(result)(arrays)
+    np.testing.assert_array_equal(before, after)
+
+
+def test_long_sums_of_products_are_transposed_without_recursion():
+    leaves, total = sum_of_products("int32", 1500)
+    assert "permute" not in ops(optimize(Graph(leaves, [Permute((1, 0))(total)])))
+
+
+def test_sums_stay_that_others_read_or_that_have_other_parts():
+    leaves, total = sum_of_products("int32")
+    product = total.inputs[1]
+    turned = Permute((1, 0))(total)
+    other = input_node(spec(total.shape, int32), "other")
+    for outputs in ([turned, total], [turned, product]):
+        g = Graph(leaves, outputs)
+        assert simplify(g) is g
+    g = Graph([*leaves, other], [Permute((1, 0))(e.add(total, other))])
+    assert simplify(g) is g
+
+
+@pytest.mark.parametrize("readable", [True, False])
+@pytest.mark.parametrize("view", [True, False])
+def test_what_products_can_read_on_the_left_only_stays_there(readable, view):
+    shapes = (7, 30), (7, 20), (50, 2, 30) if view else (40, 2, 30), (40, 2, 20), (2, 40, 20)
+    a, b, c, d, turned = leaves = [input_node(spec(s, int32)) for s in shapes]
+    left = slice_axis(c, 0, 5, 45) if view else c
+    if readable:
+        y = DotGeneral((0, 1), (0, 1))(left, d)
+    else:  # rows of `left` are added up in another order than they lie
+        y = DotGeneral((1, 0), (0, 1))(left, turned)
+    total = e.add(DotGeneral((0,), (0,))(a, b), y)
+    g = Graph(leaves, [Permute((1, 0))(total)])
+    left = ops(assert_kept(optimize, g, draw(g)))
+    assert ("permute" not in left) == (readable and not view)
+
+
 ONE = {
     "no axes": ((4,), (5,), DotGeneral((), ())),
     "an axis of size 1": ((4, 1), (1, 5), DotGeneral((1,), (0,))),

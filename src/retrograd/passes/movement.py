@@ -7,10 +7,10 @@ are added.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from retrograd.ir import Dim, Node
-from retrograd.ops.elementwise import mul
+from retrograd.ops.elementwise import add, mul
 from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.matmul import DotGeneral, sums_along
 from retrograd.ops.reduce import (
@@ -34,6 +34,7 @@ from retrograd.ops.shape import (
     permute,
     reshape,
 )
+from retrograd.ops.windows import Windows
 from retrograd.passes.algebra import Identities
 from retrograd.passes.constants import is_full, like, splat
 
@@ -242,6 +243,52 @@ def permute_of_dot(y: Node, x: Node) -> Node | None:
         return None
     better = DotGeneral(p.b_contract, p.a_contract, p.b_batch, p.a_batch)(b, a)
     return better if sums_along(better) == sums_along(x) else None
+
+
+def permute_of_sum(y: Node, x: Node, read_once: Callable[[Node], bool]) -> Node | None:
+    """A sum of products transposed is the sum of the products in the other order: the gradient by
+    a weight that is used several times, transposed each time.
+
+    Only where nobody else reads the parts of the sum, all of which are products or sums of these,
+    and where left operands can be right ones, which the routine for products is more particular
+    about.
+    """
+    if x.prim is not add:
+        return permute_of_dot(y, x)
+    moved: dict[Node, Node] = {}
+    todo = [x]
+    while todo:
+        part = todo[-1]
+        if part in moved:
+            todo.pop()
+            continue
+        if not read_once(part):
+            return None
+        if part.prim is add:
+            a, b = part.inputs
+            if a in moved and b in moved:
+                moved[part] = add(moved[a], moved[b])
+            todo += [p for p in (a, b) if p not in moved]
+            continue
+        turned = permute_of_dot(y.with_inputs((part,)), part) if _may_turn(part) else None
+        if turned is None:
+            return None
+        moved[part] = turned
+    return moved[x]
+
+
+def _may_turn(x: Node) -> bool:
+    """Whether a node is a product whose left operand lies in memory as a right one has to: products
+    are added along axes side by side, and it is no view of something else."""
+    p = x.prim
+    if not isinstance(p, DotGeneral):
+        return False
+    left = x.inputs[0]
+    while isinstance(left.prim, Reshape):
+        (left,) = left.inputs
+    first = min(p.a_contract, default=0)
+    beside = p.a_contract == tuple(range(first, first + len(p.a_contract)))
+    return beside and not isinstance(left.prim, Permute | Expand | Slice | Windows)
 
 
 # -- by op ----------------------------------------------------------------------------------------

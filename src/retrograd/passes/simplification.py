@@ -6,10 +6,11 @@ from collections import Counter
 from typing import TypeVar
 
 from retrograd.ir import Graph, Node, Provenance, made_by
+from retrograd.ops.elementwise import add
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.shape import Permute
 from retrograd.passes.algebra import ALGEBRA, Identity, below_expand
-from retrograd.passes.movement import MOVEMENT, permute_of_dot
+from retrograd.passes.movement import MOVEMENT, permute_of_sum
 from retrograd.passes.rewrite import NodeRule, RuleSet, rewrite, sealed
 
 G = TypeVar("G", bound=Graph)
@@ -29,8 +30,10 @@ def simplify(graph: G) -> G:
 
 
 def simplifying(graph: Graph) -> NodeRule:
-    products = (x for y in graph.body for x in y.inputs if isinstance(x.prim, DotGeneral))
-    uses = Counter(products)
+    parts = (
+        x for y in graph.body for x in y.inputs if x.prim is add or isinstance(x.prim, DotGeneral)
+    )
+    uses = Counter(parts)  # of products, and of sums, as these may be sums of products
     uses.update(graph.outputs)
     # The identities of `algebra` hold to the bit for real numbers, with what they say of zeros.
     real = not any(type.dtype.is_complex for type in {node.type for node in graph.nodes})
@@ -44,7 +47,7 @@ def simplifying(graph: Graph) -> NodeRule:
             if better is not None:
                 return better
         if isinstance(node.prim, Permute) and uses[inputs[0]] == 1:
-            return permute_of_dot(node, *inputs)
+            return permute_of_sum(node, inputs[0], lambda x: uses[x] == 1)
         return None
 
     def rule(node: Node) -> Node:
