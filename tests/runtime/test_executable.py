@@ -211,8 +211,8 @@ def test_explain_and_peak() -> None:
     assert "exp" in text
     assert "norm" in text
     assert "N" in text
-    # The sums, rounded up, the result, and room to align the sums.
-    assert program.peak_bytes({"N": 1000}) == 4000 + 4032 + 64
+    # The sums, the result, and room to align the sums.
+    assert program.peak_bytes({"N": 10_000}) == 40_000 + 40_000 + 64
     assert "400000 bytes" not in text
     assert "bytes" in program.explain({"N": 1000})
 
