@@ -26,6 +26,7 @@ from retrograd.errors import (
     RetrogradError,
     ShapeError,
     StaleTapeError,
+    SubnormalWarning,
     TraceError,
 )
 from retrograd.functions import linalg
@@ -370,6 +371,7 @@ __all__ = [
     "RetrogradError",
     "ShapeError",
     "StaleTapeError",
+    "SubnormalWarning",
     "Tape",
     "Tensor",
     "TraceError",

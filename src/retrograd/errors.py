@@ -110,6 +110,12 @@ class RecompilationWarning(UserWarning):
     says why."""
 
 
+class SubnormalWarning(RuntimeWarning):
+    """A compiled program met numbers too small to be normal in many calls, and that they are
+    computed exactly takes much of its time; said once for a program. The message says how much, and
+    what can be done: `rg.flush_subnormals`."""
+
+
 class HistoryWarning(UserWarning):
     """A history that grows, or is lost.
 

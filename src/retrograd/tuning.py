@@ -229,6 +229,11 @@ class Tuning:
     spin_s: float = number(200e-6,
         "a waiting thread spins so long before it sleeps: what sleeping costs on a virtual "
         "machine, which gives the processor away, and about what tiles differ by")
+    subnormal_calls: int = number(32,
+        "calls of a program that met subnormal numbers, before it is tried out what they cost")
+    subnormal_slowdown: float = number(1.5, "times as long that a call may take for their sake")
+    subnormal_loss_s: float = number(1.0, "and seconds that they have cost, to be warned of")
+    subnormal_trial_s: float = number(0.02, "seconds for which a call is tried out each way")
     crowded_spin_s: float = number(2e-6,
         "the same where threads outnumber processors, or others need them")
     # fmt: on

@@ -22,7 +22,7 @@ F32 = np.dtype(np.float32)
 def entry(frame: np.ndarray, flags: int = READABLE, most: int = sys.maxsize):
     """One that takes an array of shape (4, 6), and gives none."""
     specs = compiled.ArraySpecs([(0, F32, (4, 6), flags, most)])
-    return compiled.Entry(specs, compiled.ArraySpecs([]), frame.ctypes.data, 0, False)
+    return compiled.Entry(specs, compiled.ArraySpecs([]), frame.ctypes.data, 0, 0, False)
 
 
 @needs_c
@@ -72,7 +72,8 @@ def test_nothing_is_left_of_a_list_whose_arrays_were_overwritten(donates, failed
     address = ctypes.cast(program, ctypes.c_void_p).value
     frame, none = np.zeros(1, np.int64), compiled.ArraySpecs([])
     specs = compiled.ArraySpecs([(0, F32, (2,), OWNED, 1)])
-    run = compiled.Entry(specs, none, frame.ctypes.data, address, donates)
+    watch = np.array([0, 1], np.int64)
+    run = compiled.Entry(specs, none, frame.ctypes.data, address, watch.ctypes.data, donates)
     arrays = [np.zeros(2, np.float32)]
     assert run.enter(arrays, []) == failed
     assert len(arrays) == (0 if donates and not failed else 1)
@@ -87,17 +88,17 @@ def test_nothing_is_left_of_a_list_whose_arrays_were_overwritten(donates, failed
     lambda: compiled.ArraySpecs([(0, F32, ("a",), 0, 0)]),
     lambda: compiled.ArraySpecs([(0, F32)]),
     lambda: compiled.ArraySpecs(3),
-    lambda: compiled.Entry(1, 2, 3, 4, False),
+    lambda: compiled.Entry(1, 2, 3, 4, 5, False),
     lambda: compiled.CallRoute([(0, 1)]),
     lambda: compiled.CallRoute([(1, 0, tuple, 2, False, [])]),
     lambda: compiled.CallRoute([]).offer([]),
     lambda: compiled.CallRoute([]).offer((1,)),
-    lambda: compiled.CallRoute([]).offer((compiled.CallRecord(0, [], [], [], [], 0, 0, 0, 0),)),
+    lambda: compiled.CallRoute([]).offer((compiled.CallRecord(0, [], [], [], [], 0, 0, 0, 0, 0),)),
     lambda: compiled.CallRoute([]).serve((), {}),
-    lambda: compiled.CallRecord(0, [], [("float32", 0, ())], [], [], 0, 0, 0, 0),
-    lambda: compiled.CallRecord(0, [], [], [(0, 1, (), [])], [], 0, 0, 0, 0),
-    lambda: compiled.CallRecord(0, [], [], [], [(0,)], 0, 0, 0, 0),
-    lambda: compiled.CallRecord(0, [], [], [], [], 0, 0, 0, 0).arrange(None),
+    lambda: compiled.CallRecord(0, [], [("float32", 0, ())], [], [], 0, 0, 0, 0, 0),
+    lambda: compiled.CallRecord(0, [], [], [(0, 1, (), [])], [], 0, 0, 0, 0, 0),
+    lambda: compiled.CallRecord(0, [], [], [], [(0,)], 0, 0, 0, 0, 0),
+    lambda: compiled.CallRecord(0, [], [], [], [], 0, 0, 0, 0, 0).arrange(None),
     lambda: compiled.install(int, None),
 ])  # fmt: skip
 def test_wrong_descriptions_are_refused(wrong):

@@ -7,6 +7,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.errors import OptionError
+from retrograd.runtime.denormals import tells
 from retrograd.viz import loads
 
 
@@ -48,6 +49,31 @@ def test_the_page_has_the_kernels(tmp_path):
     assert all(k["ns"] >= 0 for k in doc["kernels"])
     named = {doc["nodes"][i]["op"] for k in doc["kernels"] for i in k["nodes"]}
     assert {"exp", "reduce_sum"} <= named
+
+
+@pytest.mark.skipif(not tells(), reason="this processor does not tell")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_kernels_that_met_subnormal_numbers(threads):
+    """Whichever thread met them, and whatever went before."""
+    few, many = np.ones(300, np.float32), np.ones((1000, 1000), np.float32)
+    f = rg.jit(lambda x, y: (rg.sum(x * 2), rg.tanh(y) @ rg.ones((1000, 64))))
+
+    def met() -> tuple[bool, bool]:
+        with rg.num_threads(threads), rg.profile() as p:
+            for y in f(few, many):
+                y.numpy()
+        kernels = [k.text for k in p.kernels if k.subnormal]
+        assert ("were met by program 0. " in str(p)) == bool(kernels)
+        assert ("met subnormal numbers" in str(p)) == bool(kernels)
+        return any("reduce_sum" in k for k in kernels), any("dot" in k for k in kernels)
+
+    assert met() == (False, False)
+    few[7] = 1e-40
+    assert met() == (True, False)
+    few[7], many[-1, -1] = 1, 1e-40
+    assert met() == (False, True)
+    with rg.flush_subnormals():
+        assert met() == (False, False)
 
 
 def test_nothing_computed_is_said():

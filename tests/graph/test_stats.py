@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.runtime.denormals import tells
 from retrograd.runtime.executable import Executable
 
 ROWS = rg.Dim("N")
@@ -41,3 +42,14 @@ def test_explain_tells_kernels_and_times():
     arrays = [rng.normal(size=s).astype("f") for s in ((3000, 64), (64, 96))]
     lines = graph.explain(*arrays).splitlines()
     assert sum("took" in line for line in lines) == int(lines[0].split()[0])
+
+
+@pytest.mark.skipif(not tells(), reason="this processor does not tell")
+def test_explain_says_which_kernels_met_subnormal_numbers():
+    graph = rg.trace(lambda x: rg.tanh(x) @ x, rg.spec((40, 40), rg.float32))
+    x = np.ones((40, 40), np.float32)
+    assert "ubnormal" not in graph.explain(x)
+    x[3, 4] = 1e-40
+    text = graph.explain(x)
+    assert "; met subnormal numbers" in text
+    assert text.splitlines()[-1].endswith("`with rg.flush_subnormals():` has them count as zero.")

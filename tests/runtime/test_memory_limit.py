@@ -139,13 +139,13 @@ def test_the_number_of_threads_of_the_latest_call_counts(monkeypatch):
     x = input_node(spec((64, 64), float32))
     program = Executable(Graph([x], [tanh(ReduceSum((1,))(exp(x)))]))
     used = []
-    enter = program._run
+    enter = program.run_once
 
     def noted(frame):
         used.append(frame.threads)
         return enter(frame)
 
-    monkeypatch.setattr(program, "_run", noted)
+    monkeypatch.setattr(program, "run_once", noted)
     before = rg.num_threads()
     for n in (2, 1, 3, 3, 1):
         with rg.num_threads(n):

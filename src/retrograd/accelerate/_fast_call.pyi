@@ -10,7 +10,14 @@ class ArraySpecs:
 
 class Entry:
     def __init__(
-        self, inputs: ArraySpecs, outputs: ArraySpecs, frame: int, program: int, donates: bool, /
+        self,
+        inputs: ArraySpecs,
+        outputs: ArraySpecs,
+        frame: int,
+        program: int,
+        watch: int,
+        donates: bool,
+        /,
     ) -> None: ...
     def enter(self, inputs: list[Any], outputs: list[Any], /) -> int: ...
 
@@ -26,6 +33,7 @@ class CallRecord:
         root: int,
         program: int,
         frame: int,
+        watch: int,
         /,
     ) -> None: ...
     def arrange(self, specs: ArraySpecs, /) -> None: ...

@@ -21,6 +21,16 @@
 
 #include "handle.h"
 
+#if defined(__x86_64__) || defined(_M_X64)
+#include <xmmintrin.h>
+#define FLOATING_STATE _mm_getcsr()
+#define SET_FLOATING_STATE(state) _mm_setcsr(state)
+#else
+#define FLOATING_STATE 0u
+#define SET_FLOATING_STATE(state) (void)(state)
+#endif
+#define SUBNORMAL_OPERAND 2u /* stays set once an operand was one, unless they are flushed */
+
 #define TYPE(object) Py_TYPE((PyObject *)(object))
 /* References to what may be immortal (constants, dtypes) are counted by the interpreter's own functions:
    what the stable ABI has inline does not know of such objects. */
@@ -31,6 +41,12 @@ enum { SAME, TUPLE, LIST, DICT, TENSOR, ARRAY, FLOAT, INT, SCALAR };
 enum { CONSTANT = 0, INSTANCE = 4 }; /* with TUPLE, LIST, DICT */
 
 typedef int64_t (*Program)(void *frame, int64_t thread, int64_t threads, void *pool);
+
+/* How many calls of a program have met subnormal numbers, and with how many its next call goes the long
+   way, which looks into it: see subnormal_watch.py. */
+typedef struct {
+    int64_t calls, enough;
+} Watch;
 
 static PyTypeObject *handle_base, *handle_class, *specs_type, *record_type;
 static PyObject *missed; /* what is returned by calls that are not served; they have done nothing */
@@ -164,6 +180,21 @@ static PyType_Spec specs_spec = {
     "retrograd.accelerate._fast_call.ArraySpecs", sizeof(Specs), 0, Py_TPFLAGS_DEFAULT, specs_slots,
 };
 
+/* -- runs of programs ---------------------------------------------------------------------------- */
+
+/* Run a program; see `rg_launch`. */
+static int64_t run(Program program, int64_t *frame, Watch *watch)
+{
+    unsigned before = FLOATING_STATE;
+    int64_t result;
+    if (before & SUBNORMAL_OPERAND) /* to write takes ten times longer than to read */
+        SET_FLOATING_STATE(before & ~SUBNORMAL_OPERAND);
+    result = program(frame, 0, 1, NULL);
+    if (FLOATING_STATE & SUBNORMAL_OPERAND)
+        watch->calls++;
+    return result;
+}
+
 /* -- programs on lists of arrays ---------------------------------------------------------------- */
 
 typedef struct {
@@ -171,6 +202,7 @@ typedef struct {
     Specs *inputs, *outputs;
     int64_t *frame;  /* where addresses go */
     Program program; /* NULL: it is not to be run */
+    Watch *watch;    /* of the program, where it is */
     int donates;     /* whether it overwrites inputs */
 } Entry;
 
@@ -178,11 +210,11 @@ static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *keyword
 {
     allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     PyObject *inputs, *outputs;
-    Py_ssize_t frame, program;
+    Py_ssize_t frame, program, watch;
     int donates;
     Entry *self;
-    if (!PyArg_ParseTuple(args, "O!O!nnp", specs_type, &inputs, specs_type, &outputs, &frame,
-                          &program, &donates))
+    if (!PyArg_ParseTuple(args, "O!O!nnnp", specs_type, &inputs, specs_type, &outputs, &frame,
+                          &program, &watch, &donates))
         return NULL;
     self = (Entry *)make(type, 0);
     if (self == NULL)
@@ -193,6 +225,7 @@ static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     self->outputs = (Specs *)outputs;
     self->frame = (int64_t *)(intptr_t)frame;
     self->program = (Program)(intptr_t)program;
+    self->watch = (Watch *)(intptr_t)watch;
     self->donates = donates;
     return (PyObject *)self;
 }
@@ -228,11 +261,12 @@ static PyObject *entry_enter(Entry *self, PyObject *const *args, Py_ssize_t coun
         PyErr_SetString(PyExc_TypeError, "two lists of arrays are needed");
         return NULL;
     }
-    if (!bind(args[0], self->inputs, self->frame)
+    if ((self->program != NULL && self->watch->calls >= self->watch->enough)
+        || !bind(args[0], self->inputs, self->frame)
         || !bind(args[1], self->outputs, self->frame + self->inputs->count))
         return PyLong_FromLong(-1);
     if (self->program != NULL)
-        failed = self->program(self->frame, 0, 1, NULL);
+        failed = run(self->program, self->frame, self->watch);
     /* Here, as whoever called may be interrupted before knowing that it has run. */
     if (self->program != NULL && self->donates && failed == 0
         && PyList_SetSlice(args[0], 0, PyList_Size(args[0]), NULL) < 0)
@@ -243,14 +277,14 @@ static PyObject *entry_enter(Entry *self, PyObject *const *args, Py_ssize_t coun
 static PyMethodDef entry_methods[] = {
     {"enter", (PyCFunction)(void (*)(void))entry_enter, METH_FASTCALL,
      "Write the addresses of inputs and outputs into the frame, and run the program: its result; -1 "
-     "where an array is not as it has to be, and nothing was done. A program that overwrites inputs "
-     "leaves none in their list."},
+     "where an array is not as it has to be, or the run is to be looked into, and nothing was done. A "
+     "program that overwrites inputs leaves none in their list."},
     {NULL},
 };
 
 static PyType_Slot entry_slots[] = {
-    {Py_tp_doc, "A program on a frame: of ArraySpecs of inputs and outputs, two addresses, and whether "
-                "it overwrites inputs."},
+    {Py_tp_doc, "A program on a frame: of ArraySpecs of inputs and outputs, the addresses of frame, "
+                "program and watch, and whether it overwrites inputs."},
     {Py_tp_new, entry_new},
     {Py_tp_dealloc, entry_dealloc},
     {Py_tp_methods, entry_methods},
@@ -296,6 +330,7 @@ typedef struct {
     int64_t first, root; /* the register of the first part, and of the result */
     Program program;     /* NULL: it is to run later, on addresses that the result brings */
     int64_t *frame;      /* its frame; no two calls use it at a time */
+    Watch *watch;
 } Record;
 
 static int output_fill(Output *output, PyObject *row)
@@ -363,12 +398,12 @@ static PyObject *record_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 {
     allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     PyObject *captured, *outputs, *puts, *donors;
-    Py_ssize_t given, program, frame;
+    Py_ssize_t given, program, frame, watch;
     long long first, root;
     Record *self;
-    if (!PyArg_ParseTuple(args, "nOO!O!O!LLnn", &given, &captured, &PyList_Type, &outputs,
+    if (!PyArg_ParseTuple(args, "nOO!O!O!LLnnn", &given, &captured, &PyList_Type, &outputs,
                           &PyList_Type, &puts, &PyList_Type, &donors, &first, &root, &program,
-                          &frame))
+                          &frame, &watch))
         return NULL;
     self = (Record *)make(type, 0);
     if (self == NULL)
@@ -378,6 +413,7 @@ static PyObject *record_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     self->root = root;
     self->program = (Program)(intptr_t)program;
     self->frame = (int64_t *)(intptr_t)frame;
+    self->watch = (Watch *)(intptr_t)watch;
     self->captured = numbers_of(captured, &self->captives);
     if (self->captured == NULL)
         goto failed;
@@ -891,6 +927,8 @@ static PyObject *fill(const Record *record, const Leaves *found, PyObject **part
     Py_ssize_t n = record->given, m = record->outputs;
     int64_t *frame = record->frame, *cells = found->numbers;
     PyObject *result;
+    if (record->program != NULL && record->watch->calls >= record->watch->enough)
+        return NULL;
     if (record->program == NULL) {
         Py_ssize_t slots = n + record->captives + m;
         parts[m] = PyBytes_FromStringAndSize(NULL, (slots + n) * (Py_ssize_t)sizeof(int64_t));
@@ -903,7 +941,7 @@ static PyObject *fill(const Record *record, const Leaves *found, PyObject **part
     place_inputs(record, found, frame, cells);
     if (!make_outputs(record, found, parts, handles, frame + n + record->captives)
         || !build(record, parts)
-        || (record->program != NULL && record->program(frame, 0, 1, NULL) != 0))
+        || (record->program != NULL && run(record->program, frame, record->watch) != 0))
         return NULL;
     result = parts[record->root];
     commit(record, found, handles, gone);

@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "bf7d5703"
+STAMP = "35e853c1"
 
 
 def stamp_of_sources(folder: Path) -> str:

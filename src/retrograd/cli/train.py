@@ -83,7 +83,7 @@ def train_gpt(
 
     Ctrl-C saves a checkpoint; --resume goes on from there, to the same bits as if the run had never
     stopped. A run without --resume starts afresh; checkpoints that are in --out already are kept in
-    OUT/previous.
+    OUT/previous. Numbers too small to be normal count as zero while training (flush_subnormals).
     """
     options = {
         "steps": steps, "batch": batch, "depth": depth, "width": width, "heads": heads,

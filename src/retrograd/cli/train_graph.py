@@ -72,7 +72,8 @@ def train_graph(
     Writes OUT/report.txt and OUT/picture.svg: the graph with the predicted labels, or graphs by
     what the network makes of them. Ctrl-C saves a checkpoint; --resume goes on from there, to the
     same bits as if the run had never stopped. A run without --resume starts afresh; checkpoints
-    that are in --out already are kept in OUT/previous.
+    that are in --out already are kept in OUT/previous. Numbers too small to be normal count as zero
+    while training (flush_subnormals).
     """
     options: dict[str, Any] = {
         "conv": conv, "layers": layers, "hidden": hidden, "dropout": dropout, "steps": steps,

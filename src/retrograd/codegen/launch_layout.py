@@ -28,7 +28,7 @@ from __future__ import annotations
 # Words of a table before its operations.
 (
     HEAD_STOP,  # the slot of the address of the word that stops the run; -1 where nothing is to
-    HEAD_COUNTERS,  # the slot of the address of the counters of cycles; -1 where none are kept
+    HEAD_COUNTERS,  # the slot of the address of the counters of kernels; -1 where none are kept
     HEAD_SCRATCH,  # bytes of scratch memory that each thread has
     HEAD_COPIED,  # slots of the frame, where threads need copies of it, otherwise 0
     HEAD_STATUS,  # the slot in which kernels that fail leave what they found
@@ -60,7 +60,7 @@ REGION_FUNCTION, REGION_COUNTER = range(OP_WORDS, OP_WORDS + 2)
 (
     CALL_FUNCTION,  # the number of the kernel's address
     CALL_FAILURE,  # the result of the run if it fails; 0: the kernel returns that itself
-    CALL_COUNTER,  # its place among the counters of cycles
+    CALL_COUNTER,  # its place among the counters of kernels
     CALL_COUNT,  # how many slots it refers to
     CALL_SLOTS,
 ) = range(5)
@@ -70,6 +70,10 @@ SLOT_BITS = 32
 LONG_ROWS = 1024  # rows after which a run may stop
 MOST_UNITS = 1 << 15  # units that a part of a group may consist of; a claim has 16 bits for one
 STOPPED = 1 << 62  # the result of a run that was told to stop
+MET_SUBNORMALS = 1 << 61  # this bit of the result of a launch: some operand was a subnormal number
+
+# Counters of a kernel: cycles, and how often it has met subnormal numbers.
+COUNTED_CYCLES, COUNTED_SUBNORMALS, COUNTER_WORDS = range(3)
 
 # Slots from the status on: the address of the word that stops a run; where a walk through a graph
 # has the first of the nodes that threads share, and how many they are; and all of them.

@@ -214,7 +214,9 @@ def flush_subnormals(on: bool = True) -> FlushSetting:
 
     Many processors take a hundred times longer for such numbers, which come up where probabilities
     or gradients vanish: training can become several times slower as it converges. JAX flushes them
-    always, PyTorch by `torch.set_flush_denormal`. The default is to compute them as IEEE 754 says.
+    always, PyTorch by `torch.set_flush_denormal`. The default is to compute them as IEEE 754 says,
+    and to warn once of a compiled program that they slow down (`SubnormalWarning`); `rg.profile()`
+    and `Graph.explain` say which kernels meet any. `retrograd train` flushes them.
 
     `rg.flush_subnormals()` holds from here on, `with rg.flush_subnormals():` for the block; also a
     decorator. It concerns all arithmetic of the Python thread that sets it, NumPy's too, and the

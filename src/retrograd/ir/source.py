@@ -61,6 +61,15 @@ def user_place() -> tuple[CodeType | None, int]:
     return (found.f_code, found.f_lasti) if found is not None else (None, 0)
 
 
+def user_level() -> int:
+    """How many calls up the user's line is from the caller: the `stacklevel` of a warning."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def _where(file: str) -> int:
     if not file.startswith(PACKAGE):
         where = USER

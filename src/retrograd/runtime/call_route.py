@@ -63,9 +63,10 @@ class CallRecord:
         outputs = {j: k for k, j in program.donated.items()}
         gone = [(j, outputs.get(j, -1)) for j in donors]
         # No two calls use its frame at a time.
-        self._kept = captured, None if later else shaped.frame_in_common()
+        self._kept = captured, None if later else shaped.frame_in_common(), program.subnormals
         frame = self._kept[1]
-        run = (0, 0) if frame is None else (program.address, frame.address)
+        watch = program.subnormals.address
+        run = (0, 0, 0) if frame is None else (program.address, frame.address, watch)
         addresses = [a.ctypes.data for a in captured]
         self.native = fast_call.compiled.CallRecord(
             given, addresses, made, listed, gone, first, place(root), *run

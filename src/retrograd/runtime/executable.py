@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from retrograd.codegen.launch_layout import COUNTED_CYCLES, COUNTER_WORDS, MET_SUBNORMALS
+from retrograd.codegen.launch_layout import COUNTED_SUBNORMALS as MET
 from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
@@ -20,13 +22,14 @@ from retrograd.ops.control.body import run as evaluated
 from retrograd.passes import prepared
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.call_frame import CallFrame
-from retrograd.runtime.denormals import exactly
+from retrograd.runtime.denormals import SubnormalCount, exactly, tells
 from retrograd.runtime.disk_cache import current_store, key_of
 from retrograd.runtime.errors import answer, failure_of, what_to_ask
 from retrograd.runtime.executable_format import ExecutableRecord, Placement, place, recipe_of
 from retrograd.runtime.fast_call import entry_of, is_unshared, specs_of
 from retrograd.runtime.fingerprint import program_key
 from retrograd.runtime.interrupt import interruptible
+from retrograd.runtime.subnormal_watch import look
 from retrograd.runtime.threads import threads_here
 from retrograd.schedule.buffer import ALIGNMENT
 from retrograd.schedule.planning.plan import KernelPlan
@@ -39,12 +42,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelTimes:
-    """One call of a program: nanoseconds of each kernel of the plan."""
+    """One call of a program: nanoseconds of each kernel of the plan, and whether it met subnormal
+    numbers, None where the processor does not tell."""
 
     plan: KernelPlan
     graph: Graph
     sizes: dict[str, int]
     times: list[float]
+    subnormal: list[bool] | None
 
 
 # Who is told how long the kernels of programs took, see `Executable.told`.
@@ -101,7 +106,7 @@ class SpecializedExecutable:
         if failed == 0 and self.brief:
             self.frames.append(frame)
             return results
-        return self._finish(frame, failed or program.enter(frame, arrays), arrays, results)
+        return self._finish(frame, failed or self._enter(frame, arrays), arrays, results)
 
     def run(self, addresses: bytes, arrays: list[Array]) -> int:
         """Run on inputs and outputs at these addresses; the number of the check that failed, or 0.
@@ -110,9 +115,15 @@ class SpecializedExecutable:
         count = len(self.inputs) + len(self.outputs)
         frame.block[:count] = np.frombuffer(addresses, np.int64, count)
         self.program.turn_to(self)
-        failed = self.program.enter(frame, arrays)
+        failed = self._enter(frame, arrays)
         self.frames.append(frame)
         return failed
+
+    def _enter(self, frame: CallFrame, arrays: list[Array]) -> int:
+        """`Executable.enter`; once in a while it is tried out what subnormal numbers cost."""
+        if self.program.subnormals.is_due:
+            look(self, frame)
+        return self.program.enter(frame, arrays)
 
     def _outputs(self, arrays: list[Array]) -> list[Array]:
         """Arrays for the outputs."""
@@ -137,7 +148,7 @@ class SpecializedExecutable:
         results = self._outputs(arrays)
         for slot, y in enumerate(results, self.program.count):
             frame.block[slot] = y.ctypes.data
-        return self._finish(frame, self.program.enter(frame, arrays), arrays, results)
+        return self._finish(frame, self._enter(frame, arrays), arrays, results)
 
     def _finish(
         self, frame: CallFrame, failed: int, arrays: list[Array], results: list[Array]
@@ -154,9 +165,10 @@ class SpecializedExecutable:
         try:
             frame = self.frames.pop()
         except IndexError:
-            return self._make()
+            return self.fresh_frame()
         # Another number of threads than before may have been asked for.
-        return self._make() if self.shared and frame.threads != self.program.threads() else frame
+        same = not self.shared or frame.threads == self.program.threads()
+        return frame if same else self.fresh_frame()
 
     @property
     def peak(self) -> int:
@@ -175,9 +187,10 @@ class SpecializedExecutable:
         if program.common is None:
             size = TUNING.kept_arena_bytes + program.recipe.facts.scratch + ALIGNMENT
             program.common = program.allocate((size,), np.dtype(np.uint8))
-        return self._make(program.common)
+        return self.fresh_frame(program.common)
 
-    def _make(self, arena: Array | None = None) -> CallFrame:
+    def fresh_frame(self, arena: Array | None = None) -> CallFrame:
+        """A new one."""
         program, recipe, placed = self.program, self.program.recipe, self.placement
         threads = program.threads() if self.shared else 1
         size = placed.arena + recipe.facts.scratch * threads
@@ -193,7 +206,12 @@ class SpecializedExecutable:
         frame.block[recipe.status + 1] = 0 if program.times is None else program.times.ctypes.data
         run = program.address if self.brief else 0
         frame.entry = entry_of(
-            frame.address, self.expected, self.results, run, bool(program.donated)
+            frame.address,
+            self.expected,
+            self.results,
+            run,
+            program.subnormals.address,
+            bool(program.donated),
         )
         frame.block[recipe.stop] = stop = frame.address + 8 * (recipe.stop - 1)
         frame.stop = stop if self.long else 0
@@ -242,7 +260,8 @@ class Executable:
         facts = self.recipe.facts
         self.constants = [readable(a) for a in self.recipe.constants]
         self.recipe = replace(self.recipe, constants=[])
-        self.times = np.zeros(facts.kernels, np.int64) if timed else None
+        self.times = np.zeros(COUNTER_WORDS * facts.kernels, np.int64) if timed else None
+        self.subnormals = SubnormalCount(on=not (timed or facts.endless))
         self._compiler = compiler
         self._shaped: dict[tuple[int, ...], SpecializedExecutable] = {}
         self.last: SpecializedExecutable | None = None  # the sizes of the latest call
@@ -341,7 +360,7 @@ class Executable:
         found: list[int] = []
 
         def run() -> int:
-            found.append(self._run(frame))
+            found.append(self.run_once(frame))
             return found[0]
 
         try:
@@ -354,10 +373,13 @@ class Executable:
                 arrays.clear()
             raise
 
-    def _run(self, frame: CallFrame) -> int:
-        if frame.threads == 1:
-            return self._code.run(frame.address, 0, 1, 0)
-        return self._compiler.team.run(self._code.address, frame.address, frame.threads)
+    def run_once(self, frame: CallFrame) -> int:
+        """Run on a frame, without all that `enter` does for calls."""
+        result = self._compiler.team.run(self._code.address, frame.address, frame.threads)
+        if result & MET_SUBNORMALS:
+            self.subnormals.add()
+            result &= ~MET_SUBNORMALS
+        return result
 
     def shares(self, placement: Placement) -> bool:
         """Whether threads share the work of a call."""
@@ -432,7 +454,8 @@ class Executable:
         runs = RUNS.get()
         if runs is not None:
             sizes = bind(self.graph.inputs, arrays)
-            runs.append(KernelTimes(plan, self.graph, sizes, _shares(counted, passed)))
+            times = _shares(counted, passed)
+            runs.append(KernelTimes(plan, self.graph, sizes, times, self.met_subnormals))
         return results
 
     def measure(self, arrays: Sequence[Array], calls: int = 20) -> list[float]:
@@ -445,12 +468,20 @@ class Executable:
             self(arrays)
         return _shares(counted, (time.perf_counter() - start) / calls * 1e9)
 
+    @property
+    def met_subnormals(self) -> list[bool] | None:
+        """Which kernels met subnormal numbers since counting began; None where the processor does
+        not tell. For a program made with `timed`."""
+        if self.times is None or not tells():
+            return None
+        return [bool(n) for n in self.times[MET::COUNTER_WORDS]]
+
     def _counted(self) -> Array:
         """The cycles of each kernel from now on."""
         if self.times is None:
             raise BackendError("only a program made with timed=True counts the cycles of kernels")
         self.times[:] = 0
-        return self.times
+        return self.times[COUNTED_CYCLES::COUNTER_WORDS]
 
 
 def _shares(cycles: Array, nanoseconds: float) -> list[float]:

@@ -113,8 +113,11 @@ def is_unshared(arrays: list[Array], j: int) -> bool:
     return bool(flags.c_contiguous and flags.aligned and flags.owndata and flags.writeable)
 
 
-def entry_of(frame: int, inputs: Any, outputs: Any, run: int, donates: bool) -> Any:
+def entry_of(frame: int, inputs: Any, outputs: Any, run: int, watch: int, donates: bool) -> Any:
     """A program as it is run on lists of arrays: `enter(inputs, outputs)` is what it returns, or -1
-    where an array is not as it has to be, and nothing was done. `run` is its address, or 0 if it is
-    not to be run. A run that `donates`, to overwrite inputs, leaves nothing in their list."""
-    return None if compiled is None else compiled.Entry(inputs, outputs, frame, run, donates)
+    where an array is not as it has to be, or the run is to be tried out, and nothing was done.
+    `run` is its address, or 0 if it is not to be run, `watch` that of its `SubnormalCount`. A run
+    that `donates`, to overwrite inputs, leaves nothing in their list."""
+    if compiled is None:
+        return None
+    return compiled.Entry(inputs, outputs, frame, run, watch, donates)

@@ -282,7 +282,7 @@ static void run_once(unsigned *seed, Table *inner, Table *outer)
     int64_t which = random_below(seed, 5);
     const int64_t cut[] = {ways[which], 0, unit, which == 0 ? chain : 1};
     int64_t *a = malloc((size_t)rows * 8), *b = malloc((size_t)rows * 8), total = 0, stop = 0;
-    int64_t *scratch = malloc((size_t)(rows * most) * 8), counters[8] = {0};
+    int64_t *scratch = malloc((size_t)(rows * most) * 8), counters[8 * COUNTER_WORDS] = {0};
     int64_t *frame = calloc(SLOTS * (size_t)(most + 1), 8);
     int64_t fails = random_below(seed, 4) == 0 ? random_below(seed, rows) : -1;
     stop = random_below(seed, 16) == 0;

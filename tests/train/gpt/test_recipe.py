@@ -10,6 +10,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.io import CheckpointManager, save_checkpoint
+from retrograd.runtime.denormals import flushes
 from retrograd.train.gpt import load_model, train
 from retrograd.train.progress import Silent
 from tests.train.gpt.runs import DOCUMENTS, SMALL
@@ -35,6 +36,20 @@ def test_it_learns(tmp_path: Path, batch: int) -> None:
     assert outcome.signal is None
     losses = [outcome.trainer.advance()[0] for _ in range(10)]
     assert np.mean(losses) < 1.5 < np.log(10)
+
+
+@pytest.mark.skipif(not flushes(), reason="this processor has no such mode")
+@pytest.mark.usefixtures("reference")
+def test_subnormal_numbers_count_as_zero_while_it_trains(tmp_path: Path) -> None:
+    found = []
+
+    class Looking(Silent):
+        def update(self, step: int, loss: float, tokens: int) -> None:
+            found.append(float(np.float32(1e-30) * np.float32(1e-10)))
+
+    train(DOCUMENTS, tmp_path, steps=2, reporter=Looking(), **SMALL)
+    assert found == [0, 0]
+    assert float(np.float32(1e-30) * np.float32(1e-10)) > 0
 
 
 @pytest.mark.slow

@@ -6,10 +6,12 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import retrograd as rg
 from retrograd.errors import FormatError, OptionError
+from retrograd.runtime.denormals import flushes
 from retrograd.train.graph import GraphConfig, atlas, davis, draw, karate, miserables, report, train
 from retrograd.train.progress import Silent
 
@@ -34,6 +36,19 @@ def test_communities_of_a_novel_from_a_few_names() -> None:
     outcome = train(miserables(), GraphConfig(per_class=2, pick="degree"))
     assert outcome.accuracy(outcome.test) >= 0.9
     assert outcome.accuracy(outcome.test) >= outcome.baseline + 0.4
+
+
+@pytest.mark.skipif(not flushes(), reason="this processor has no such mode")
+def test_subnormal_numbers_count_as_zero_while_it_trains() -> None:
+    found = []
+
+    class Looking(Silent):
+        def update(self, step: int, loss: float, count: int) -> None:
+            found.append(float(np.float32(1e-30) * np.float32(1e-10)))
+
+    train(karate(), GraphConfig(steps=2), Looking())
+    assert found == [0, 0]
+    assert float(np.float32(1e-30) * np.float32(1e-10)) > 0
 
 
 LONG = GraphConfig(per_class=2, dropout=0.4, hidden=8, steps=30, checkpoint_every=12)

@@ -37,7 +37,7 @@ struct epoch {
     const int64_t *table, *first; /* the first operation */
     void *const *functions;
     const int64_t *stop;   /* the word that ends the run early when it is not 0 */
-    int64_t *cycles;       /* counters, by kernel; NULL: none are kept */
+    int64_t *counters;     /* two for each kernel, see `count`; NULL: none are kept */
     int64_t frame_copies;  /* the number of the copies of the frame */
     int64_t group;         /* the number of the first tile group */
 };
@@ -69,9 +69,20 @@ INTERNAL uint64_t most(uint64_t a, uint64_t b)
 
 /* -- calls ------------------------------------------------------------------------------------- */
 
-INTERNAL void count_cycles(int64_t *counters, int64_t number, int64_t before)
+/* Begin to count; the cycles until now. */
+INTERNAL int64_t begin_count(void)
 {
-    ADD(&counters[number], cycles() - before, RELAXED);
+    forget_subnormals();
+    return cycles();
+}
+
+/* Count the cycles of a kernel, and that it has met subnormal numbers. */
+INTERNAL void count(int64_t *counters, int64_t number, int64_t before)
+{
+    int64_t passed = cycles() - before;
+    ADD(&counters[COUNTER_WORDS * number], passed, RELAXED);
+    if (met_subnormals())
+        ADD(&counters[COUNTER_WORDS * number + COUNTED_SUBNORMALS], 1, RELAXED);
 }
 
 /* Make the calls up to `end`; 0, or why one failed. The word that stops the run is looked at after
@@ -79,16 +90,16 @@ INTERNAL void count_cycles(int64_t *counters, int64_t number, int64_t before)
 NOINLINE int64_t make_calls(const struct epoch *epoch, int64_t *frame, const int64_t *call,
                             const int64_t *end, int64_t first_row, int64_t end_row)
 {
-    int64_t *counters = epoch->cycles;
+    int64_t *counters = epoch->counters;
     while (LOAD(epoch->stop, RELAXED) == 0) {
         if (call == end)
             return 0;
         kernel_function *kernel = (kernel_function *)epoch->functions[call[CALL_FUNCTION]];
         const int64_t *slots = call + CALL_SLOTS;
-        int64_t before = counters != NULL ? cycles() : 0;
+        int64_t before = counters != NULL ? begin_count() : 0;
         int64_t result = kernel(frame, slots, first_row, end_row);
         if (counters != NULL)
-            count_cycles(counters, call[CALL_COUNTER], before);
+            count(counters, call[CALL_COUNTER], before);
         if (result != 0)
             return call[CALL_FAILURE] != 0 ? call[CALL_FAILURE] : result;
         call = slots + call[CALL_COUNT];
@@ -292,10 +303,16 @@ INTERNAL int64_t run_region(const struct epoch *epoch, const int64_t *at, int64_
                             struct pool *pool)
 {
     region_function *region = (region_function *)epoch->functions[at[REGION_FUNCTION]];
-    int64_t before = cycles();
+    int64_t *counters = epoch->counters;
+    if (counters == NULL)
+        return region(epoch->frame, threads, pool);
+    if (threads != 1)
+        STORE(&pool->met, 0, RELAXED); /* what workers have met counts, too */
+    int64_t before = begin_count();
     int64_t result = region(epoch->frame, threads, pool);
-    if (epoch->cycles != NULL)
-        count_cycles(epoch->cycles, at[REGION_COUNTER], before);
+    count(counters, at[REGION_COUNTER], before);
+    if (threads != 1 && LOAD(&pool->met, RELAXED) != 0)
+        ADD(&counters[COUNTER_WORDS * at[REGION_COUNTER] + COUNTED_SUBNORMALS], 1, RELAXED);
     return result;
 }
 
@@ -317,7 +334,7 @@ int64_t rg_drive(int64_t *frame, int64_t threads, struct pool *pool, const int64
         .table = table,
         .functions = functions,
         .stop = stop >= 0 ? (const int64_t *)frame[stop] : &never,
-        .cycles = counters >= 0 ? (int64_t *)frame[counters] : NULL,
+        .counters = counters >= 0 ? (int64_t *)frame[counters] : NULL,
     };
     renew_copies(&epoch, threads, pool);
     for (const int64_t *at = table + HEAD_WORDS;;) {

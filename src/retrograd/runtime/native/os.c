@@ -169,9 +169,12 @@ INTERNAL void unbind_caller(struct pool *pool, const uint64_t *mask)
 
 /* How a thread rounds, and whether it flushes subnormal numbers to zero, is a property of each
    thread, inherited from whatever created it. Workers take over the caller's, or results would
-   depend on their number. `pause` is how a thread that spins makes room for others on its core. */
+   depend on their number; that has the processor forget what has happened. `met_subnormals` tells
+   whether operations since `forget_subnormals` have read any, where the processor knows. `pause` is
+   how a thread that spins makes room for others on its core. */
 #if defined(__x86_64__)
-#define FLUSH_BITS INT64_C(0x8040) /* of results, and of arguments */
+#define FLUSH_BITS INT64_C(0x8040)         /* of results, and of arguments */
+#define SUBNORMAL_OPERAND UINT32_C(2) /* stays set once an operand was one, unless they are flushed */
 
 INTERNAL void pause_briefly(void)
 {
@@ -186,6 +189,18 @@ INTERNAL int64_t floating_mode(void)
 INTERNAL void set_floating_mode(int64_t mode)
 {
     __builtin_ia32_ldmxcsr((uint32_t)mode);
+}
+
+INTERNAL int met_subnormals(void)
+{
+    return (__builtin_ia32_stmxcsr() & SUBNORMAL_OPERAND) != 0;
+}
+
+INTERNAL void forget_subnormals(void)
+{
+    uint32_t state = __builtin_ia32_stmxcsr();
+    if (state & SUBNORMAL_OPERAND) /* to write takes ten times longer than to read */
+        __builtin_ia32_ldmxcsr(state & ~SUBNORMAL_OPERAND);
 }
 #elif defined(__aarch64__)
 #define FLUSH_BITS (INT64_C(1) << 24) /* of results and of arguments at once */
@@ -220,6 +235,16 @@ INTERNAL void set_floating_mode(int64_t mode)
 {
     (void)mode;
 }
+#endif
+
+#if !defined(__x86_64__)
+/* 64-bit ARM keeps that only while they are flushed. */
+INTERNAL int met_subnormals(void)
+{
+    return 0;
+}
+
+INTERNAL void forget_subnormals(void) {}
 #endif
 
 /* Cycles since some point in time; 0 where the compiler knows no instruction for it. */

@@ -94,7 +94,8 @@ struct pool {
     share_function *work;        /* what is done inside, */
     void *argument;
     int64_t mode;   /* how the caller rounds, */
-    int64_t helped; /* and how often workers have entered in this launch */
+    int64_t helped; /* how often workers have entered in this launch, */
+    int64_t met;    /* and whether they have met subnormal numbers */
 
     _Alignas(128) uint64_t allowed[CPU_WORDS]; /* the processors that workers may use, a bit each */
 

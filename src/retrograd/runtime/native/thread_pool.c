@@ -127,8 +127,7 @@ INTERNAL void sweep(struct pool *pool)
     pool->swept = pool->groups;
 }
 
-/* Run a program on at most so many threads; on the caller's alone while the pool has other work. */
-int64_t rg_launch(struct pool *pool, program_function *run, int64_t *frame, int64_t asked)
+INTERNAL int64_t launch(struct pool *pool, program_function *run, int64_t *frame, int64_t asked)
 {
     int64_t workers = LOAD(&pool->arrived, ACQUIRE), idle = 0;
     int64_t threads = asked < workers + 1 ? asked : workers + 1;
@@ -142,11 +141,23 @@ int64_t rg_launch(struct pool *pool, program_function *run, int64_t *frame, int6
         sweep(pool);
     uint64_t before = LOAD(&pool->gate, RELAXED);
     STORE(&pool->helped, 0, RELAXED);
+    STORE(&pool->met, 0, RELAXED);
     int64_t result = run(frame, 0, threads, pool);
     uint64_t opened = (LOAD(&pool->gate, RELAXED) - before) / OPENED_ONCE;
     judge(pool, opened * (uint64_t)(threads - 1), (uint64_t)LOAD(&pool->helped, RELAXED));
+    if (LOAD(&pool->met, RELAXED) != 0)
+        result |= MET_SUBNORMALS;
     STORE(&pool->busy, 0, RELEASE);
     return result;
+}
+
+/* Run a program on at most so many threads; on the caller's alone while the pool has other work. Its
+   result, with a bit more where one of them has met subnormal numbers. */
+int64_t rg_launch(struct pool *pool, program_function *run, int64_t *frame, int64_t asked)
+{
+    forget_subnormals();
+    int64_t result = launch(pool, run, frame, asked);
+    return met_subnormals() ? result | MET_SUBNORMALS : result;
 }
 
 /* A pool without workers, of memory that is zero but for what Python has set; see thread_pool.py. */
@@ -181,6 +192,8 @@ INTERNAL void help(struct pool *pool, int64_t thread, uint64_t entered)
     void *argument = pool->argument;
     ADD(&pool->helped, 1, RELAXED);
     uint64_t result = (uint64_t)work(argument, thread, threads, pool);
+    if (met_subnormals())
+        STORE(&pool->met, 1, RELAXED);
     uint64_t worst = LOAD(&pool->worst, RELAXED);
     while (result > worst && !CAS(&pool->worst, &worst, result, RELAXED))
         ;

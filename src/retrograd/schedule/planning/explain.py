@@ -20,6 +20,11 @@ from retrograd.schedule.ssa import INDEXING
 from retrograd.schedule.tiling.groups import TileGroup
 from retrograd.tuning import TUNING
 
+SUBNORMAL = (
+    "Operations with subnormal numbers take up to a hundred times longer; "
+    "`with rg.flush_subnormals():` has them count as zero."
+)
+
 
 def describe_tile_group(group: TileGroup) -> str:
     """What a tile group is, in words."""

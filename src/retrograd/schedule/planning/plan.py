@@ -23,7 +23,7 @@ from retrograd.schedule.memory.order import freeing_first
 from retrograd.schedule.memory.prefetch import fetch_ahead
 from retrograd.schedule.memory.workspace import work_bytes
 from retrograd.schedule.planning.build import PlanBuilder
-from retrograd.schedule.planning.explain import describe, describe_tile_group
+from retrograd.schedule.planning.explain import SUBNORMAL, describe, describe_tile_group
 from retrograd.schedule.shape_checks import Sizes, grows, rounded
 from retrograd.schedule.tiling.groups import TileGroup, make_tile_groups, place_barriers
 from retrograd.schedule.tiling.masked_domain import mark_products
@@ -213,10 +213,13 @@ class KernelPlan:
         return [(evaluate(b.bytes, known), f"{b.kind} {node.describe()}") for b, node in made]
 
     def explain(
-        self, sizes: Mapping[str, int] | None = None, measured: Sequence[float] | None = None
+        self,
+        sizes: Mapping[str, int] | None = None,
+        measured: Sequence[float] | None = None,
+        subnormal: Sequence[bool] | None = None,
     ) -> str:
-        """The kernels in their tile groups as text; see `explain.py`. `measured` are
-        nanoseconds."""
+        """The kernels in their tile groups as text; see `explain.py`. `measured` are nanoseconds,
+        `subnormal` says which kernels met subnormal numbers meanwhile."""
         head = (
             f"{len(self.kernels)} kernels for {len(self.source)} nodes; buffers: "
             f"{len(self.inputs)} inputs, {len(self.outputs)} outputs, "
@@ -233,8 +236,12 @@ class KernelPlan:
                     text += "; computed again: that costs less than to keep it"
                 if measured is not None:
                     text += f"; took {measured[number] / 1e3:.2f} us"
+                if subnormal is not None and subnormal[number]:
+                    text += "; met subnormal numbers"
                 lines.append(f"{number:4}  {text}")
                 number += 1
+        if subnormal is not None and any(subnormal):
+            lines.append(SUBNORMAL)
         return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ from retrograd.train.gpt.model import GPT, token_loss
 from retrograd.train.gpt.trainer import GPTTrainer
 from retrograd.train.interrupt import StopRequest, stop_requests
 from retrograd.train.progress import Reporter, Silent
+from retrograd.train.subnormals import flushing
 from retrograd.train.watcher import Dashboard, Watcher
 from retrograd.viz import draw
 
@@ -51,6 +52,8 @@ def train(
 
     Ctrl-C (SIGINT) and SIGTERM end the run after the current step, with a checkpoint; so does the
     stop button of a `board`, which is shown the run.
+
+    Numbers too small to be normal count as zero meanwhile, as after `rg.flush_subnormals()`.
     """
     manager = CheckpointManager(out, fresh=not resume)
     if resume:
@@ -62,7 +65,7 @@ def train(
     tell.message(_summary(trainer))
     tell.start(trainer.step, trainer.config.steps)
     try:
-        with manager.lock(), stop_requests() as stop:
+        with manager.lock(), stop_requests() as stop, flushing():
             path, loss = _loop(trainer, manager, tell, stop, Watcher(board))
     finally:
         tell.close()

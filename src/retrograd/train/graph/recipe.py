@@ -19,6 +19,7 @@ from retrograd.train.graph.sources import Task
 from retrograd.train.graph.trainer import GraphConfig, GraphTrainer
 from retrograd.train.interrupt import StopRequest, stop_requests
 from retrograd.train.progress import Reporter, Silent
+from retrograd.train.subnormals import flushing
 from retrograd.train.watcher import Dashboard, Watcher
 
 Array = np.ndarray[Any, Any]
@@ -61,6 +62,8 @@ def train(
     from. With `resume`, the latest one is gone on from, to the same bits as if the run had never
     stopped. Ctrl-C (SIGINT) and SIGTERM end a run that has an `out` after the current step, with a
     checkpoint; so does the stop button of a `board`, which is shown the run.
+
+    Numbers too small to be normal count as zero meanwhile, as after `rg.flush_subnormals()`.
     """
     trainer = GraphTrainer(task, config)
     manager = None if out is None else CheckpointManager(out, fresh=not resume)
@@ -74,7 +77,8 @@ def train(
     tell.start(trainer.step, config.steps)
     try:
         own = nullcontext() if manager is None else manager.lock()
-        with own, stop_requests() if manager is not None else nullcontext(StopRequest()) as stop:
+        signals = nullcontext(StopRequest()) if manager is None else stop_requests()
+        with own, signals as stop, flushing():
             path = _loop(trainer, manager, tell, stop, source, Watcher(board, _unit(task)))
     finally:
         tell.close()
