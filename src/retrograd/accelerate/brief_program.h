@@ -108,6 +108,7 @@ typedef struct {
     Size *shape;
 } Result;
 
+#define PACE_WORDS 17        /* as in runtime/native/layout.py */
 enum { HELD, RELEASED, SHARED }; /* the interpreter's lock during a run; by several threads */
 
 /* Sizes for which it is known where temporaries are, by offsets in the memory of a call, and how the
@@ -116,6 +117,7 @@ typedef struct Bucket {
     struct Bucket *next;
     int64_t *names, *offsets, arena;
     int how;
+    int64_t pace[PACE_WORDS]; /* how runs are to go, see runtime/native/pace.c */
 } Bucket;
 
 typedef struct {
@@ -250,7 +252,7 @@ static int64_t rounded(int64_t n, int64_t largest)
 }
 
 /* Those that sizes are among; NULL: it is not known where temporaries are. */
-static const Bucket *bucket_of(Brief *brief, const int64_t *names)
+static Bucket *bucket_of(Brief *brief, const int64_t *names)
 {
     for (Bucket *b = brief->buckets; b != NULL; b = b->next) {
         Py_ssize_t k = 0;
@@ -351,7 +353,7 @@ typedef struct {
     PyObject *const *values;
     PyObject *numbers;
     const int64_t *names;
-    const Bucket *bucket;
+    Bucket *bucket;
 } Given;
 
 /* Fill in a frame, with temporaries behind an address; 0: a number is missing. */
@@ -421,7 +423,8 @@ static int run_apart(Brief *brief, const Given *given, PyObject **arrays)
              ((int64_t)(intptr_t)memory + (int64_t)head + 63) / 64 * 64)) {
         state = PyEval_SaveThread();
         failed = threads == 1 ? brief->program(frame, 0, 1, NULL)
-                              : launch(team, (void *)brief->program, frame, threads);
+                              : launch(team, (void *)brief->program, frame, threads,
+                                       given->bucket->pace, NULL);
         PyEval_RestoreThread(state);
     }
     if (brief->spare == NULL && bytes <= SPARE_BYTES) {

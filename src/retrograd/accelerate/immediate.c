@@ -34,7 +34,8 @@
 #define LARGEST 9007199254740992LL /* 2**53, as in quick_dispatch.py */
 
 typedef int64_t (*Program)(void *frame, int64_t thread, int64_t threads, void *pool);
-typedef int64_t (*Launch)(void *team, void *program, void *frame, int64_t threads);
+typedef int64_t (*Launch)(void *team, void *program, void *frame, int64_t threads, void *pace,
+                          int64_t *subnormal);
 static Launch launch; /* of the team, see runtime/thread_pool.py; NULL: nobody has named one */
 
 /* What `install` is told. */

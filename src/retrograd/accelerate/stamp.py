@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "35e853c1"
+STAMP = "07ba96de"
 
 
 def stamp_of_sources(folder: Path) -> str:

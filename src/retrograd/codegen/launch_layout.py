@@ -70,7 +70,6 @@ SLOT_BITS = 32
 LONG_ROWS = 1024  # rows after which a run may stop
 MOST_UNITS = 1 << 15  # units that a part of a group may consist of; a claim has 16 bits for one
 STOPPED = 1 << 62  # the result of a run that was told to stop
-MET_SUBNORMALS = 1 << 61  # this bit of the result of a launch: some operand was a subnormal number
 
 # Counters of a kernel: cycles, and how often it has met subnormal numbers.
 COUNTED_CYCLES, COUNTED_SUBNORMALS, COUNTER_WORDS = range(3)

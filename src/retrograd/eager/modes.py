@@ -169,7 +169,8 @@ def num_threads(n: int | None = None) -> int | ThreadSetting:
     decorator. Like all modes it concerns the Python thread that sets it, and not others. To start
     with, it is the number of processor cores at hand, or the environment variable
     RETROGRAD_NUM_THREADS. Results are the same to the bit whatever it is; small computations use
-    fewer threads. May exceed the cores, which is slower.
+    fewer threads, and so do programs that were measured to take longer on several, as brief ones do
+    where others need the processors. May exceed the cores, which is slower.
 
     Raises `OptionError` if `n` is not an integer from 1 to 1024.
 

@@ -35,10 +35,6 @@ class SubnormalCount:
     def calls(self) -> int:
         return int(self._counts[0])
 
-    def add(self) -> None:
-        """One more call has met some."""
-        self._counts[0] += 1
-
     def wait(self, calls: int, due: int) -> None:
         """So many were made; have the call be looked into that comes after so many."""
         self._counts[:] = calls, due

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrograd.codegen.launch_layout import COUNTED_CYCLES, COUNTER_WORDS, MET_SUBNORMALS
+from retrograd.codegen.launch_layout import COUNTED_CYCLES, COUNTER_WORDS
 from retrograd.codegen.launch_layout import COUNTED_SUBNORMALS as MET
 from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.errors import BackendError
@@ -29,6 +29,7 @@ from retrograd.runtime.executable_format import ExecutableRecord, Placement, pla
 from retrograd.runtime.fast_call import entry_of, is_unshared, specs_of
 from retrograd.runtime.fingerprint import program_key
 from retrograd.runtime.interrupt import interruptible
+from retrograd.runtime.native import layout
 from retrograd.runtime.subnormal_watch import look
 from retrograd.runtime.threads import threads_here
 from retrograd.schedule.buffer import ALIGNMENT
@@ -88,6 +89,7 @@ class SpecializedExecutable:
         known = {**dict.fromkeys(facts.hidden, 1), **sizes}
         self.sizes = [evaluate(d, known) for d in recipe.sizes]
         self.frames: list[CallFrame] = []  # a stack; append and pop are atomic
+        self._pace = np.zeros(layout.PACE_WORDS, np.int64) if self.shared else None
 
     def quick(self, arrays: list[Array]) -> list[Array] | None:
         """The results, if the arrays are of these sizes and laid out plainly, and nobody else can
@@ -215,6 +217,7 @@ class SpecializedExecutable:
         )
         frame.block[recipe.stop] = stop = frame.address + 8 * (recipe.stop - 1)
         frame.stop = stop if self.long else 0
+        frame.pace = None if self._pace is None else self._pace.ctypes.data
         return frame
 
 
@@ -375,11 +378,9 @@ class Executable:
 
     def run_once(self, frame: CallFrame) -> int:
         """Run on a frame, without all that `enter` does for calls."""
-        result = self._compiler.team.run(self._code.address, frame.address, frame.threads)
-        if result & MET_SUBNORMALS:
-            self.subnormals.add()
-            result &= ~MET_SUBNORMALS
-        return result
+        return self._compiler.team.run(
+            self.address, frame.address, frame.threads, frame.pace, self.subnormals.address
+        )
 
     def shares(self, placement: Placement) -> bool:
         """Whether threads share the work of a call."""

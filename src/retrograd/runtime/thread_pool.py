@@ -43,8 +43,9 @@ from retrograd.tuning import TUNING
 POOL_BYTES = layout.WORKERS + MOST_THREADS * layout.WORKER_BYTES
 
 _LAUNCH = ctypes.CFUNCTYPE(
-    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
-)
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64,
+    ctypes.c_void_p, ctypes.c_void_p,
+)  # fmt: skip
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _PAUSES = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 _RESET = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -70,13 +71,18 @@ class ThreadPool:
         self._reset()
         at_fork(in_child=self._reset)
 
-    def run(self, code: int, block: int, threads: int) -> int:
+    def run(
+        self, code: int, block: int, threads: int, pace: int | None = None, met: int | None = None
+    ) -> int:
         """Run a program, given by its address, on up to so many threads; its result on thread 0.
+        `pace` is the address of what is known of the times of its launches, by which it is run on
+        one where that is quicker (`layout.PACE_WORDS`); `met` of the number of those that met
+        subnormal numbers.
 
         May be called by several Python threads at once: one gets the team, the others run alone.
         """
         self.prepare(threads)
-        return self._launch(self.address, code, block, threads)
+        return self._launch(self.address, code, block, threads, pace, met)
 
     @property
     def threads(self) -> int:

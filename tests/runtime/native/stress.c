@@ -268,6 +268,8 @@ typedef struct {
     long rounds;
 } Caller;
 
+static struct pace pace; /* which all callers share */
+
 /* One program on memory of its own, so that the address sanitizer sees what is out of it. */
 static void run_once(unsigned *seed, Table *inner, Table *outer)
 {
@@ -298,7 +300,7 @@ static void run_once(unsigned *seed, Table *inner, Table *outer)
     frame[FAIL_AT] = fails;
     frame[COUNT] = many;
     frame[COUNTERS] = (int64_t)(intptr_t)counters;
-    int64_t result = rg_launch(pool, drive, frame, threads);
+    int64_t result = rg_launch(pool, drive, frame, threads, &pace, NULL);
     if (stop) {
         check(result == STOPPED && total == 0, "a run that was stopped");
     }

@@ -38,7 +38,6 @@
 #define LONG_ROWS INT64_C(1024)
 #define MOST_UNITS INT64_C(32768)
 #define STOPPED INT64_C(4611686018427387904)
-#define MET_SUBNORMALS INT64_C(2305843009213693952)
 #define COUNTED_CYCLES INT64_C(0)
 #define COUNTED_SUBNORMALS INT64_C(1)
 #define COUNTER_WORDS INT64_C(2)
@@ -79,4 +78,5 @@
     _Static_assert(offsetof(struct os, pthread_self) == 120, "layout.py"); \
     _Static_assert(offsetof(struct worker, claim) == 256, "layout.py"); \
     _Static_assert(sizeof(struct worker) == 512, "layout.py"); \
+    _Static_assert(sizeof(struct pace) == 136, "layout.py"); \
     _Static_assert(_Alignof(struct pool) == 128, "layout.py");

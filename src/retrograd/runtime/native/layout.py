@@ -11,6 +11,7 @@ PATIENCE, HASTE, PROCESSORS, PIN, CAPACITY, ALLOWED, OS = 256, 264, 272, 304, 32
 ARRIVED, CONTENDED_UNTIL, SHARE, GROUPS, SWEPT = 128, 312, 336, 648, 664
 WORKERS = 1152  # where the threads begin, by number, and of each:
 WORKER_BYTES, CLAIM = 512, 256
+PACE_WORDS = 17  # of how launches of a program are to go
 ALIGNMENT = 128
 
 # Functions of the operating system in the order of `struct os`; `futex` is a number.
@@ -33,4 +34,5 @@ def assertions() -> dict[str, int]:
     found = {f"offsetof(struct pool, {name})": at for name, at in pool.items()}
     found |= {f"offsetof(struct os, {name})": 8 * k for k, name in enumerate(OS_FUNCTIONS)}
     found |= {"offsetof(struct worker, claim)": CLAIM, "sizeof(struct worker)": WORKER_BYTES}
+    found["sizeof(struct pace)"] = 8 * PACE_WORDS
     return found | {"_Alignof(struct pool)": ALIGNMENT}

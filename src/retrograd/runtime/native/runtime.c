@@ -3,6 +3,8 @@
 
 #include "os.c"
 
+#include "pace.c"
+
 #include "thread_pool.c"
 
 #include "launch.c"

@@ -111,11 +111,21 @@ struct pool {
     _Alignas(128) struct worker workers[]; /* by the number of the thread; the caller's is 0 */
 };
 
+#define PACE_TIMES 7
+/* How launches of a program are to go, see pace.c; zeros to begin with. */
+struct pace {
+    int64_t alone;    /* whether they are for the caller alone */
+    int64_t interval; /* launches between two trials; 0: none was made */
+    int64_t left;     /* launches until the next trial; during it, minus the number of the launch */
+    int64_t times[2 * PACE_TIMES]; /* of a trial, in cycles: of the usual way, and of the other */
+};
+
 LAYOUT_ASSERTIONS
 
 void rg_reset(struct pool *pool);
 void rg_worker(struct pool *pool, int64_t id);
-int64_t rg_launch(struct pool *pool, program_function *run, int64_t *frame, int64_t asked);
+int64_t rg_launch(struct pool *pool, program_function *run, int64_t *frame, int64_t asked,
+                  struct pace *pace, int64_t *subnormal);
 int64_t rg_share(struct pool *pool, share_function *work, void *argument, int64_t threads);
 int64_t rg_drive(int64_t *frame, int64_t threads, struct pool *pool, const int64_t *table,
                         void *const *functions);

@@ -127,11 +127,12 @@ INTERNAL void sweep(struct pool *pool)
     pool->swept = pool->groups;
 }
 
-INTERNAL int64_t launch(struct pool *pool, program_function *run, int64_t *frame, int64_t asked)
+/* Run a program on so many threads, unless the pool has other work: then on the caller's alone. */
+INTERNAL int64_t run_shared(struct pool *pool, program_function *run, int64_t *frame,
+                            int64_t threads, int *met)
 {
     int64_t workers = LOAD(&pool->arrived, ACQUIRE), idle = 0;
-    int64_t threads = asked < workers + 1 ? asked : workers + 1;
-    if (threads <= 1 || !CAS(&pool->busy, &idle, 1, ACQUIRE))
+    if (!CAS(&pool->busy, &idle, 1, ACQUIRE))
         return run(frame, 0, 1, pool);
     int calm = threads <= pool->processors && !is_contended(pool);
     STORE(&pool->spins, calm ? pool->patience : pool->haste, RELAXED);
@@ -145,19 +146,31 @@ INTERNAL int64_t launch(struct pool *pool, program_function *run, int64_t *frame
     int64_t result = run(frame, 0, threads, pool);
     uint64_t opened = (LOAD(&pool->gate, RELAXED) - before) / OPENED_ONCE;
     judge(pool, opened * (uint64_t)(threads - 1), (uint64_t)LOAD(&pool->helped, RELAXED));
-    if (LOAD(&pool->met, RELAXED) != 0)
-        result |= MET_SUBNORMALS;
+    *met = LOAD(&pool->met, RELAXED) != 0;
     STORE(&pool->busy, 0, RELEASE);
     return result;
 }
 
-/* Run a program on at most so many threads; on the caller's alone while the pool has other work. Its
-   result, with a bit more where one of them has met subnormal numbers. */
-int64_t rg_launch(struct pool *pool, program_function *run, int64_t *frame, int64_t asked)
+/* Run a program on at most so many threads; on fewer where that is quicker, as `pace` learns (see
+   pace.c). If some thread meets subnormal numbers, one is added to `subnormal`. Both may be NULL. */
+int64_t rg_launch(struct pool *pool, program_function *run, int64_t *frame, int64_t asked,
+                  struct pace *pace, int64_t *subnormal)
 {
+    int64_t there = LOAD(&pool->arrived, ACQUIRE) + 1, threads = asked < there ? asked : there;
+    int64_t number = -1, result, before = 0;
+    int met = 0, alone = threads <= 1;
+    if (!alone && pace != NULL) {
+        number = begin_launch(pace);
+        alone = goes_alone(pace, number);
+        before = number >= 0 ? cycles() : 0;
+    }
     forget_subnormals();
-    int64_t result = launch(pool, run, frame, asked);
-    return met_subnormals() ? result | MET_SUBNORMALS : result;
+    result = alone ? run(frame, 0, 1, pool) : run_shared(pool, run, frame, threads, &met);
+    if (number >= 0)
+        learn(pace, number, cycles() - before);
+    if (subnormal != NULL && (met || met_subnormals()))
+        ++*subnormal;
+    return result;
 }
 
 /* A pool without workers, of memory that is zero but for what Python has set; see thread_pool.py. */
