@@ -55,6 +55,10 @@ class Tuning:
     joined_arrays: int = number(8, "arrays that a program joins, at most; else NumPy does")
     remembered_calls: int = number(4096, "combinations of a call and of shapes with a program")
 
+    along_nodes: int = number(40,
+        "operations for one value that is computed along with what is looked at, at most")
+    along_ratio: int = number(3, "times as much as for all those has to be computed anyway")
+
     # Fusion.
     kernel_nodes: int = number(120, "nodes in one kernel, at most")
     view_readers: int = number(6, "different indices, or kernels, that may read one view")

@@ -10,12 +10,14 @@ import numpy as np
 from retrograd.eager.program_cache import Needed, hoist_scalars, program_for, required_nodes
 from retrograd.eager.trace_cache import TraceNode, TraceSite
 from retrograd.errors import IndexRangeError, LinAlgError
-from retrograd.ir import Node, Trait, product
+from retrograd.ir import Node, TensorType, Trait, product
 from retrograd.ops.elementwise import ELEMENTWISE
+from retrograd.ops.reduce import ReduceSum
 from retrograd.runtime.backend import Array, Program
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.tiered import TieredProgram
 from retrograd.runtime.paired_program import on_real
+from retrograd.tuning import TUNING
 
 
 class TraceProgram:
@@ -126,8 +128,10 @@ def co_evaluated(
     site: TraceSite,
 ) -> list[TraceNode]:
     """What is computed when some trace nodes are wanted, of those that somebody holds: what is on
-    the way, the loss a gradient came from and the gradients of a loss, and what takes next to
-    nothing more, such as a running total, which would grow if nobody looked at it."""
+    the way, the loss a gradient came from and the gradients of a loss, and what takes little more:
+    next to nothing, as a running total, or, computed from that, a small part of its work, as the
+    running statistics of a network. Else these would grow while nobody looks, or have what they are
+    computed from computed twice."""
     leaves = {f.node: f for f in list(site.leaves.values())}
 
     def at_hand(node: Node) -> Any:
@@ -148,22 +152,31 @@ def co_evaluated(
         if not new:
             break
         outputs |= dict.fromkeys(new)
+    left = sum([_work(n) for n in on_the_way]) // TUNING.along_ratio
     for f in alive:
         if f not in outputs and at_hand(f.node) is None:
             more = _more(f.node, on_the_way, at_hand)
-            if more is not None and all(_is_little(n) for n in more):
-                outputs[f] = None
+            if more is None:
+                continue
+            if len(more) > LITTLE or not all(_is_little(n) for n in more):
+                work = sum([_work(n) for n in more])
+                from_others = any(x.inputs and x in on_the_way for n in more for x in n.inputs)
+                if work > left or not from_others or not all(_is_plain(n) for n in more):
+                    continue
+                left -= work
+            on_the_way.update(more)
+            outputs[f] = None
     return list(outputs)
 
 
-LITTLE = 4  # operations that are computed along
+LITTLE = 4  # operations that are computed along, if they are small
 
 
 def _more(node: Node, on_the_way: set[Node], at_hand: Callable[[Node], Any]) -> list[Node] | None:
     """What else would have to be computed for a node; None if it is more than a little."""
     todo, seen = [node], {node}
     for n in todo:
-        if Trait.INPUT in n.prim.traits or len(todo) > LITTLE:
+        if Trait.INPUT in n.prim.traits or len(todo) > TUNING.along_nodes:
             return None
         for x in n.inputs:
             if x not in seen and x not in on_the_way and at_hand(x) is None:
@@ -172,7 +185,23 @@ def _more(node: Node, on_the_way: set[Node], at_hand: Callable[[Node], Any]) -> 
     return todo
 
 
+def _work(node: Node) -> int:
+    """Elements that a node goes through at least, where they are known."""
+    types = [x.type for x in (node, *node.inputs)]
+    sizes = [product(t.shape) for t in types if isinstance(t, TensorType)]
+    return max([n for n in sizes if isinstance(n, int)], default=0)
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether a node cannot fail, and takes about as long as to go through its elements."""
+    traits = node.prim.traits
+    plain = Trait.VIEW in traits or Trait.IDENTITY in traits or Trait.CONSTANT in traits
+    known = all(isinstance(x.type, TensorType) and x.type.is_static for x in (node, *node.inputs))
+    return known and (plain or node.op in ELEMENTWISE or isinstance(node.prim, ReduceSum))
+
+
 def _is_little(node: Node) -> bool:
     """Whether a node takes next to no time, and cannot fail."""
     sizes = [product(x.shape) for x in (node, *node.inputs)]
-    return all(isinstance(n, int) and n <= 64 for n in sizes) and node.op in ELEMENTWISE
+    small = all(isinstance(n, int) and n <= 64 for n in sizes)
+    return small and (node.op in ELEMENTWISE or Trait.CONSTANT in node.prim.traits)
