@@ -94,6 +94,14 @@ def test_product_of_a_shape():
     assert product((2, N, 3)) == 6 * N
 
 
+def test_a_product_of_numbers_has_the_same_limit_as_one_of_names():
+    assert product(iter((2, 3, 4))) == 24
+    assert product(()) == 1
+    for sizes in ((2**4000, 2**4000), (2**4000, Dim("N"), 2**4000)):
+        with pytest.raises(ShapeError, match="more than 4096 bits"):
+            product(sizes)
+
+
 def test_what_a_size_cannot_tell_is_an_error():
     with pytest.raises(ShapeError, match="is zero is not known"):
         bool(N)

@@ -359,6 +359,9 @@ def _unknown(size: int | Dim, text: str) -> ShapeError:
 def product(sizes: Iterable[int | Dim]) -> int | Dim:
     """The product of sizes: the number of elements of a shape. What has one term, as nearly all
     have, is multiplied at once, so that the time goes with the number of factors."""
+    sizes = tuple(sizes)
+    if {int}.issuperset(map(type, sizes)):
+        return _checked(math.prod(sizes))  # type: ignore[arg-type]
     factor, powers = 1, dict[str | Quotient, int]()
     others: list[Dim] = []
     for size in sizes:
@@ -367,9 +370,7 @@ def product(sizes: Iterable[int | Dim]) -> int | Dim:
             others.append(size)  # type: ignore[arg-type]
             continue
         for monomial, c in terms or (((), 0),):
-            factor *= c
-            if factor.bit_length() > MOST_BITS:
-                raise ShapeError(f"a size is a product of more than {MOST_BITS} bits")
+            factor = _checked(factor * c)
             for atom, power in monomial:
                 powers[atom] = powers.get(atom, 0) + power
     if not factor:
@@ -384,6 +385,12 @@ def product(sizes: Iterable[int | Dim]) -> int | Dim:
         _check_terms(work)
         total = size * total
     return total
+
+
+def _checked(factor: int) -> int:
+    if factor.bit_length() > MOST_BITS:
+        raise ShapeError(f"a size is a product of more than {MOST_BITS} bits")
+    return factor
 
 
 def added(sizes: Iterable[int | Dim]) -> int | Dim:

@@ -102,8 +102,9 @@ class Graph(Nested):
     def dim_names(self) -> tuple[str, ...]:
         """Names of the symbolic sizes, sorted."""
         found = {name for type in {n.type for n in self.nodes} for name in type.dim_names}
-        for prim in {n.prim for n in self.body if graphs_of(n.prim)}:
-            found.update(prim.dim_names)
+        for prim in {id(n.prim): n.prim for n in self.body}.values():
+            if graphs_of(prim):
+                found.update(prim.dim_names)
         return tuple(sorted(found))
 
     def bind(self, sizes: Mapping[str, int]) -> Self:

@@ -20,7 +20,9 @@ class TensorType:
     f32[N, 3]
     """
 
-    __slots__ = ("_hash", "dtype", "shape")
+    __slots__ = ("_hash", "_size", "dtype", "shape")
+
+    _size: int | Dim
 
     def __init__(self, dtype: DType, shape: Shape) -> None:
         self.dtype = dtype
@@ -34,7 +36,11 @@ class TensorType:
     @property
     def size(self) -> int | Dim:
         """The number of elements."""
-        return product(self.shape)
+        try:
+            return self._size
+        except AttributeError:  # asked for the first time
+            self._size = product(self.shape)
+            return self._size
 
     @property
     def is_inexact(self) -> bool:

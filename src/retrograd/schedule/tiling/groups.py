@@ -245,8 +245,10 @@ def _fits(group: TileGroup, kernel: Kernel) -> bool:
         return True
     kernels = [*group.kernels, kernel]
     rows = group.rows // _most_tiles(group.rows, kernels)
-    sizes = [b.bytes // group.rows for k in kernels for b in k.outs if isinstance(b.bytes, int)]
-    return rows <= 1 or rows * max(sizes, default=0) <= TUNING.tile_result_bytes
+    if rows <= 1:
+        return True
+    made = [n for k in kernels for b in k.outs if isinstance(n := b.bytes, int)]
+    return rows * (max(made, default=0) // group.rows) <= TUNING.tile_result_bytes
 
 
 def _settle(group: TileGroup, cost: float) -> None:
