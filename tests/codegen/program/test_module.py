@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+import retrograd as rg
 from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.ir import Dim, Graph
 from retrograd.runtime.compiler import engine
@@ -23,3 +26,19 @@ def test_what_is_compiled_does_not_grow_with_equal_layers(rows):
     few, many = layers(20, rows), layers(80, rows)
     assert len(KernelPlan(many).kernels) > 3 * len(KernelPlan(few).kernels)
     assert lines(many) < 1.1 * lines(few)
+
+
+def test_positions_behind_a_guard_are_not_written_as_vectors():
+    """Masked loads take the guard and the first position; the others would be read by nothing."""
+
+    def shifted(x):
+        left = rg.pad(x, ((0, 0), (1, 1)))[:, :24]
+        return left + rg.pad(x, ((0, 0), (0, 2)))[:, 2:]
+
+    graph = rg.trace(shifted, rg.ones((3, 24)))
+    kernel = ModuleEmitter(KernelPlan(graph), engine().machine).text().split("\n}\n")[0]
+    kernel = kernel[kernel.index("define internal i64 @k") :]
+    written = re.findall(r"(?m)^  (%[\w.]+) = (?!call)", kernel)
+    assert written
+    used = re.findall(r"%[\w.]+", kernel)
+    assert [name for name in written if used.count(name) == 1] == []

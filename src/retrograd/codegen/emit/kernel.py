@@ -132,10 +132,11 @@ class KernelEmitter(FunctionBuilder):
         self.lanes = self._choose_lanes()
         self.rows = self._choose_rows()
         self.turning, self.at_once = self._loop_to_turn()
+        self._unwritten = self._only_guards()
         self._splats = {
             a
             for v in self.uses
-            if self.is_vector(v) and v.op is not SSAOp.LOAD
+            if self.is_vector(v) and v.op is not SSAOp.LOAD and v not in self._unwritten
             for a in self._args(v)
         }
         self.place(0)
@@ -157,6 +158,19 @@ class KernelEmitter(FunctionBuilder):
             seen.update(fresh)
             todo += fresh
         return [v for v in values if v in seen]
+
+    def _only_guards(self) -> set[SSAValue]:
+        """The chosen positions of which vectors need the guard alone, as nothing but loads use
+        them, see `read`. Where there is one lane they are written."""
+        found = {v for v in self.uses if self.is_vector(v) and self._guards(v)}
+        for v in self.uses:
+            if found and v.op is not SSAOp.LOAD:
+                found.difference_update(self._args(v))
+        return found.difference(roots(self.nest)) if found else found
+
+    def _guards(self, offset: SSAValue) -> bool:
+        """Whether a position is one in memory that lies side by side where a guard holds."""
+        return offset.op is SSAOp.ISEL and self.strides[offset.args[1]] == 1
 
     def _args(self, v: SSAValue) -> tuple[SSAValue, ...]:
         """What a value is written from."""
@@ -281,7 +295,7 @@ class KernelEmitter(FunctionBuilder):
     def place(self, depth: int) -> None:
         """Write the values of a depth; all counters up to it must be known."""
         for v in self.levels[depth]:
-            if v.op is SSAOp.PRODUCT:
+            if v.op is SSAOp.PRODUCT or (v in self._unwritten and self.lanes > 1):
                 continue
             count = self.copies if self._copied(v) else 1
             if count > 1 and self._is_even(v):
@@ -421,7 +435,7 @@ class KernelEmitter(FunctionBuilder):
         if lanes == 1:
             return types.load(self, self.pointer(buffer, offset, t), v.dtype)
         guard, position = self.mask, offset
-        if offset.op is SSAOp.ISEL and self.strides[offset.args[1]] == 1:
+        if self._guards(offset):
             # Read where the guard holds; elsewhere the value is not used.
             position = offset.args[1]
             guard = self.both(guard, self.vector(offset.args[0], t))
