@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from retrograd.ir import Node, Op, TensorType, Trait
@@ -28,20 +29,41 @@ class Materialize(Op):
 
 @lowers(DotGeneral)
 def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    """Copy the operands of a large contraction, one of which the routine could not read."""
+    """Copy the operands of a large contraction that the routine could not read, and no others."""
     same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
     new = node if same else node.with_inputs(inputs)
     if not wants_routine(node) or as_product(new, in_memory) is not None:
         return new
-    prim = node.prim
+    # The one on the right first: where that is enough, the left one may be windows.
+    right, left = _right_copied(new), _left_copied(new)
+    return next((x for x in (right, left) if _is_read(x)), _left_copied(right))
+
+
+def _is_read(node: Node) -> bool:
+    return not wants_routine(node) or as_product(node, in_memory) is not None
+
+
+def _left_copied(node: Node) -> Node:
+    """The contraction of a copy of its left operand in rows, whose columns are summed over."""
+    (a, b), prim = node.inputs, node.prim
     assert isinstance(prim, DotGeneral)
-    a, b = inputs
-    n, k = len(prim.a_batch), len(prim.a_contract)
-    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
-    batch, first = tuple(range(n)), tuple(range(n, n + k))
-    a = Materialize()(permute(a, (*prim.a_batch, *a_free, *prim.a_contract)))
-    b = Materialize()(permute(b, (*prim.b_batch, *prim.b_contract, *b_free)))
-    return DotGeneral(tuple(range(a.type.rank - k, a.type.rank)), first, batch, batch)(a, b)
+    free, _ = prim.free_axes(a.type.rank, b.type.rank)
+    copy = Materialize()(permute(a, (*prim.a_batch, *free, *prim.a_contract)))
+    first = a.type.rank - len(prim.a_contract)
+    summed = tuple(range(first, a.type.rank))
+    batch = tuple(range(len(prim.a_batch)))
+    return replace(prim, a_contract=summed, a_batch=batch)(copy, b)
+
+
+def _right_copied(node: Node) -> Node:
+    """The contraction of a copy of its right operand in rows, which are summed over."""
+    (a, b), prim = node.inputs, node.prim
+    assert isinstance(prim, DotGeneral)
+    _, free = prim.free_axes(a.type.rank, b.type.rank)
+    copy = Materialize()(permute(b, (*prim.b_batch, *prim.b_contract, *free)))
+    batch = tuple(range(len(prim.b_batch)))
+    summed = tuple(range(len(batch), len(batch) + len(prim.b_contract)))
+    return replace(prim, b_contract=summed, b_batch=batch)(a, copy)
 
 
 def in_memory(node: Node) -> bool:
