@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import retrograd as rg
-from retrograd.eager.dispatch import composite
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
+from retrograd.ir import Graph, Node
 from retrograd.nn import functional, init
 from retrograd.nn.functional.dropouts import check_probability
 from retrograd.nn.module.module import Module, shown
@@ -21,62 +23,78 @@ from retrograd.nn.module.parameter import Parameter
 from retrograd.nn.utils import rnn
 from retrograd.nn.utils.rnn import PackedSequence
 from retrograd.ops.assume import guard
+from retrograd.ops.control import Scan
+from retrograd.ops.identity import items
+from retrograd.ops.leaf import input_node
 
-State = tuple[Tensor, ...]
+State = tuple[Any, ...]
 
 
-def rnn_step(x: Tensor, state: State, w: Tensor, b: Any, nonlinearity: str) -> State:
-    """`act(x + h w^T + b)`, of x after its linear map."""
-    y = x + functional.linear(state[0], w, b)
+def rnn_step(x: Any, state: State, w: Any, b: Any, nonlinearity: str) -> State:
+    """`act(x + h w^T + b)`, of x after its linear map. Steps are of tensors, or of nodes."""
+    y = x + _linear(state[0], w, b)
     return (rg.tanh(y) if nonlinearity == "tanh" else rg.relu(y),)
 
 
-def lstm_step(x: Tensor, state: State, w: Tensor, b: Any, projection: Any = None) -> State:
+def lstm_step(x: Any, state: State, w: Any, b: Any, projection: Any = None) -> State:
     """Gates i, f, g, o: `c <- f c + i g`, `h <- o tanh(c)` (Hochreiter, Schmidhuber, 1997)."""
     h, c = state
-    gates = x + functional.linear(h, w, b)
-    i, f, g, o = _parts(gates, 4)
+    i, f, g, o = _parts(x + _linear(h, w, b), 4)
     c = rg.sigmoid(f) * c + rg.sigmoid(i) * rg.tanh(g)
     h = rg.sigmoid(o) * rg.tanh(c)
-    return (h if projection is None else functional.linear(h, projection), c)
+    return (h if projection is None else _linear(h, projection, None), c)
 
 
-def gru_step(x: Tensor, state: State, w: Tensor, b: Any) -> State:
+def gru_step(x: Any, state: State, w: Any, b: Any) -> State:
     """Gates r, z, n: `h <- (1 - z) n + z h`, with r on what n takes of h (Cho et al., 2014)."""
     (h,) = state
     xr, xz, xn = _parts(x, 3)
-    hr, hz, hn = _parts(functional.linear(h, w, b), 3)
+    hr, hz, hn = _parts(_linear(h, w, b), 3)
     z = rg.sigmoid(xz + hz)
     n = rg.tanh(xn + rg.sigmoid(xr + hr) * hn)
     return (n + z * (h - n),)
 
 
-@composite
+def _linear(h: Any, w: Any, b: Any) -> Any:
+    y = rg.matmul(h, rg.matrix_transpose(w))
+    return y if b is None else rg.add(y, b)
+
+
+def _parts(x: Any, count: int) -> list[Any]:
+    return rg.split(x, count, axis=-1)
+
+
+@op_function
 def _all_steps(
-    kind: str, nonlinearity: str, x: Tensor, state: State, weights: tuple[Any, ...], reverse: bool
-) -> tuple[Tensor, State]:
+    kind: str,
+    nonlinearity: str,
+    x: ArrayLike,
+    state: Sequence[ArrayLike],
+    weights: Sequence[ArrayLike],
+    reverse: bool,
+) -> tuple[Node, list[Node]]:
     """The outputs and the last state of all steps over inputs `[L, N, gates]`, which are mapped
-    already; `weights` are those of the state, their biases and the projection."""
-    w, b, projection = weights
+    already; `weights` are those of the state, their biases and the projection.
 
-    def step(before: State, row: Tensor) -> tuple[State, Tensor]:
-        if kind == "LSTM":
-            after = lstm_step(row, before, w, b, projection)
-        elif kind == "GRU":
-            after = gru_step(row, before, w, b)
-        else:
-            after = rnn_step(row, before, w, b, nonlinearity)
-        return after, after[0]
-
-    state = tuple([part.astype(x.dtype) for part in state])
-    last, y = rg.scan(step, state, x, reverse=reverse)
+    It is one operation to whoever records it, since a body that is traced is a new one each time.
+    """
+    first = [rg.astype(part, x.dtype) for part in state]
+    given = [w for w in weights if w is not None]
+    own = [input_node(n.type) for n in (*given, *first)]
+    row = input_node(x.type.with_shape(x.shape[1:]), "row")
+    rest = iter(own)
+    w, b, projection = [None if w is None else next(rest) for w in weights]
+    before: State = tuple(rest)
+    if kind == "LSTM":
+        after = lstm_step(row, before, w, b, projection)
+    elif kind == "GRU":
+        after = gru_step(row, before, w, b)
+    else:
+        after = rnn_step(row, before, w, b, nonlinearity)
+    body = Graph([*own, row], [*after, after[0]], "step")
+    scan = Scan(body, len(after), 1, x.shape[0], reverse)
+    *last, y = items(scan(*given, *first, x))
     return y, last
-
-
-def _parts(x: Tensor, count: int) -> list[Tensor]:
-    size: Any = x.shape[-1]
-    n = size // count
-    return [x[..., i * n : (i + 1) * n] for i in range(count)]
 
 
 GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
@@ -165,8 +183,9 @@ class _Recurrent(Module):
         none = f"{self.kind}: sequences have at least one element, not {length}"
         x = self._mapped(guard(x, 1, "<=", length, none), layer, end)
         names = ("weight_hh", "bias_hh", "weight_hr")
-        weights = tuple([self._of(name, layer, end) for name in names])
-        return _all_steps(self.kind, self.nonlinearity, x, state, weights, bool(end))
+        weights = [self._of(name, layer, end) for name in names]
+        y, last = _all_steps(self.kind, self.nonlinearity, x, list(state), weights, bool(end))
+        return y, tuple(last)
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         if isinstance(input, PackedSequence):
