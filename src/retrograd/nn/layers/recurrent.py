@@ -5,7 +5,6 @@ The inputs of all steps are mapped by one product; the steps are one `scan`.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -71,17 +70,20 @@ def _all_steps(
     x: ArrayLike,
     state: Sequence[ArrayLike],
     weights: Sequence[ArrayLike],
+    here: ArrayLike,
     reverse: bool,
 ) -> tuple[Node, list[Node]]:
     """The outputs and the last state of all steps over inputs `[L, N, gates]`, which are mapped
-    already; `weights` are those of the state, their biases and the projection.
+    already; `weights` are those of the state, their biases and the projection. States of sequences
+    that are not `here` in a step, of `[L, N]`, stay what they are.
 
     It is one operation to whoever records it, since a body that is traced is a new one each time.
     """
     first = [rg.astype(part, x.dtype) for part in state]
     given = [w for w in weights if w is not None]
     own = [input_node(n.type) for n in (*given, *first)]
-    row = input_node(x.type.with_shape(x.shape[1:]), "row")
+    steps = [x] if here is None else [x, here]
+    row, *is_here = [input_node(n.type.with_shape(n.shape[1:])) for n in steps]
     rest = iter(own)
     w, b, projection = [None if w is None else next(rest) for w in weights]
     before: State = tuple(rest)
@@ -91,9 +93,12 @@ def _all_steps(
         after = gru_step(row, before, w, b)
     else:
         after = rnn_step(row, before, w, b, nonlinearity)
-    body = Graph([*own, row], [*after, after[0]], "step")
-    scan = Scan(body, len(after), 1, x.shape[0], reverse)
-    *last, y = items(scan(*given, *first, x))
+    for which in is_here:
+        still = rg.expand_dims(which, axis=-1)
+        after = tuple([rg.where(still, new, old) for new, old in zip(after, before, strict=True)])
+    body = Graph([*own, row, *is_here], [*after, after[0]], "step")
+    scan = Scan(body, len(after), len(steps), x.shape[0], reverse)
+    *last, y = items(scan(*given, *first, *steps))
     return y, last
 
 
@@ -158,14 +163,6 @@ class _Recurrent(Module):
     def _of(self, name: str, layer: int, end: str) -> Any:
         return getattr(self, f"{name}_l{layer}{end}", None)
 
-    def _step(self, x: Tensor, state: State, layer: int, end: str) -> State:
-        w, b = self._of("weight_hh", layer, end), self._of("bias_hh", layer, end)
-        if self.kind == "LSTM":
-            return lstm_step(x, state, w, b, self._of("weight_hr", layer, end))
-        if self.kind == "GRU":
-            return gru_step(x, state, w, b)
-        return rnn_step(x, state, w, b, self.nonlinearity)
-
     def _mapped(self, x: Tensor, layer: int, end: str) -> Tensor:
         """All inputs at once: one large product in place of many small ones."""
         w, b = self._of("weight_ih", layer, end), self._of("bias_ih", layer, end)
@@ -175,16 +172,18 @@ class _Recurrent(Module):
         self, x: Tensor, state: State, layer: int, end: str, sizes: list[int] | None
     ) -> tuple[Tensor, State]:
         """One layer in one direction over `[L, N, size]`, or over packed elements `[sum, size]`."""
+        none = f"{self.kind}: sequences have at least one element, not {x.shape[0]}"
+        x = self._mapped(guard(x, 1, "<=", x.shape[0], none), layer, end)
+        here = packed = None
         if sizes is not None:
-            x = self._mapped(x, layer, end)
-            step = functools.partial(self._step, layer=layer, end=end)
-            return rnn.run(step, x, sizes, state, bool(end))
-        length = x.shape[0]
-        none = f"{self.kind}: sequences have at least one element, not {length}"
-        x = self._mapped(guard(x, 1, "<=", length, none), layer, end)
+            here, places, packed = rnn.padding(sizes)
+            x = rg.take(x, places, axis=0)
         names = ("weight_hh", "bias_hh", "weight_hr")
         weights = [self._of(name, layer, end) for name in names]
-        y, last = _all_steps(self.kind, self.nonlinearity, x, list(state), weights, bool(end))
+        kind, act, back = self.kind, self.nonlinearity, bool(end)
+        y, last = _all_steps(kind, act, x, list(state), weights, here, back)
+        if packed is not None:
+            y = rg.take(rg.reshape(y, (-1, y.shape[-1])), packed, axis=0)
         return y, tuple(last)
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,6 @@ from retrograd.eager.lazy_tensor import Array
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn.functional.conv_pool import filling
-
-State = tuple[Tensor, ...]
 
 
 class PackedSequence:
@@ -214,30 +212,14 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 
 
 # -- recurrences along packed sequences ------------------------------------------------------------
-def run(
-    step: Callable[[Tensor, State], State], x: Tensor, sizes: Sequence[int], first: State,
-    backward: bool,
-) -> tuple[Tensor, State]:  # fmt: skip
-    """A recurrence over packed elements, in one direction: what each step gives, packed, and the
-    last state of each sequence."""
-    starts = np.cumsum([0, *sizes])
-    outputs: list[Any] = [None] * len(sizes)
-    ended: list[State] = []
-    state = tuple(s[: sizes[-1]] for s in first) if backward else first
-    for t in reversed(range(len(sizes))) if backward else range(len(sizes)):
-        here, before = sizes[t], int(state[0].shape[0])
-        if here < before:
-            ended.append(tuple(s[here:] for s in state))
-            state = tuple(s[:here] for s in state)
-        elif here > before:
-            state = _one_after_the_other([state, tuple(s[before:here] for s in first)])
-        state = step(x[int(starts[t]) : int(starts[t + 1])], state)
-        outputs[t] = state[0]
-    return rg.concat(outputs, axis=0), _one_after_the_other([state, *reversed(ended)])
-
-
-def _one_after_the_other(states: list[State]) -> State:
-    return tuple(rg.concat(parts, axis=0) for parts in zip(*states, strict=True))
+def padding(sizes: Sequence[int]) -> tuple[Array, Array, Array]:
+    """What makes steps `[L, N]` of packed elements, and packs them again: which sequences have each
+    step, the packed element there (any one where there is none), and the place in the steps, as one
+    axis, of each packed element."""
+    here = np.asarray(sizes)[:, None] > np.arange(sizes[0])
+    starts = np.cumsum([0, *sizes[:-1]])
+    places = np.where(here, starts[:, None] + np.arange(sizes[0]), 0)
+    return here, places, np.flatnonzero(here)
 
 
 __all__ = [
