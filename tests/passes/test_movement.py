@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
+import retrograd as rg
 import retrograd.ops.elementwise as e
 from retrograd.ir import Dim, Graph, TensorType, bool_, complex64, full, int32, spec
 from retrograd.ops.identity import Alias, StopGradient
+from retrograd.ops.index import Gather
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral, matmul
 from retrograd.ops.reduce import (
@@ -152,6 +154,37 @@ def test_a_transposed_product_is_the_product_in_the_other_order(batched):
     result = assert_kept(simplify, g, draw(g))
     assert ops(result) == ["dot_general"]
     assert result.outputs[0].inputs == (b, a)
+
+
+@pytest.mark.parametrize(
+    ("rows", "axis", "perm", "left"),
+    [
+        (5, 0, (0, 1, 2), ["dot_general", "gather"]),
+        (5, 0, (1, 0, 2), ["dot_general", "gather", "permute"]),
+        (5, 0, (0, 2, 1), ["gather", "dot_general"]),  # summed over places
+        (7, 0, (0, 1, 2), ["gather", "dot_general"]),  # a table of more than half as many rows
+        (6, 1, (0, 1, 2), ["gather", "dot_general"]),  # columns are read
+    ],
+)
+def test_rows_of_a_small_table_are_multiplied_before_they_are_read(rows, axis, perm, left):
+    table, index = input_node(spec((rows, 6), int32)), input_node(spec((3, 4), int32))
+    x = Permute(perm)(Gather(axis)(table, index))
+    w = input_node(spec((x.shape[2], 8), int32))
+    g = Graph([table, index, w], [DotGeneral((2,), (0,))(x, w)])
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(0, 5, x.shape, dtype=np.int32) for x in g.inputs]
+    assert ops(assert_kept(optimize, g, arrays)) == left
+
+
+def test_rows_of_a_product_have_the_bits_of_products_of_rows():
+    rng = np.random.default_rng(0)
+    table, w = rng.normal(size=(5, 300)), rng.normal(size=(40, 300))
+    index = rng.integers(0, 5, (30, 7))
+    for dtype in ("f", "d"):
+        e, m = table.astype(dtype), w.astype(dtype)
+        read = rg.jit(lambda e, i, m: rg.take(e, i, axis=0) @ m.mT)(e, index, m)
+        plain = rg.jit(lambda x, m: x @ m.mT)(e[index], m)
+        assert read.numpy().tobytes() == plain.numpy().tobytes()
 
 
 def test_a_product_that_others_read_is_not_computed_twice():

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from retrograd.ir import Dim, Node
+from retrograd.ir import Dim, Node, product
 from retrograd.ops.elementwise import add, mul
 from retrograd.ops.identity import Alias, StopGradient
+from retrograd.ops.index import Gather
 from retrograd.ops.matmul import DotGeneral, sums_along
 from retrograd.ops.reduce import (
     LogSumExp,
@@ -228,6 +229,30 @@ def _before(x: Node, contract: Axes, batch: Axes, free: Axes) -> tuple[Node, Axe
     return x.inputs[0], tuple(perm[i] for i in contract), tuple(perm[i] for i in batch)
 
 
+def dot_of_gather(y: Node, a: Node, b: Node) -> Node | None:
+    """Rows of a small table, read many times and then multiplied, as an embedding before a linear
+    map: multiply the table, read rows of the product. Each is the same sum of the same products.
+    """
+    p, moved = y.prim, a
+    if isinstance(a.prim, Permute):
+        (a,) = a.inputs
+    if not isinstance(a.prim, Gather) or not isinstance(p, DotGeneral):
+        return None
+    (table, index), last = a.inputs, a.type.rank - 1
+    perm = moved.prim.perm if isinstance(moved.prim, Permute) else tuple(range(last + 1))
+    of_rows = p.a_contract == (last,) and not p.a_batch and perm[last] == last
+    if not of_rows or table.type.rank != 2 or a.prim.axis or a.prim.shared:
+        return None
+    sizes = (table.shape[0], *index.shape)
+    if any(isinstance(d, Dim) for d in sizes) or 2 * sizes[0] > product(index.shape):
+        return None
+    small = DotGeneral((1,), p.b_contract)(table, b)
+    if sums_along(small) or sums_along(y):
+        return None
+    rest = range(last, y.type.rank)
+    return permute(Gather(0)(small, index), (*perm[:last], *rest))
+
+
 def permute_of_dot(y: Node, x: Node) -> Node | None:
     """A product transposed is the product of the operands in the other order.
 
@@ -319,7 +344,7 @@ MOVEMENT.hold(ReduceMin, reduce_no_axes, reduce_splat, reduce_repeated)
 MOVEMENT.hold(ReduceAny, reduce_nothing, reduce_no_axes, reduce_splat, reduce_repeated)
 MOVEMENT.hold(ReduceAll, reduce_nothing, reduce_no_axes, reduce_splat, reduce_repeated)
 MOVEMENT.hold(LogSumExp, reduce_nothing, reduce_no_axes)
-MOVEMENT.hold(DotGeneral, dot_of_one, dot_of_permute)
+MOVEMENT.hold(DotGeneral, dot_of_one, dot_of_permute, dot_of_gather)
 MOVEMENT.hold(Alias, lambda y, x: x)
 MOVEMENT.hold(StopGradient, lambda y, x: x if isinstance(x.prim, StopGradient) else None)
 # fmt: on

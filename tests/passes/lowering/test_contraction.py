@@ -38,6 +38,23 @@ def test_operands_that_are_not_evenly_spaced_are_copied(columns):
         np.testing.assert_allclose(a, np.einsum("iab,abk->ik", *arrays), rtol=1e-10)
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_an_operand_that_can_be_read_is_not_copied(side):
+    """As those of the gradient of a weight: the cotangent as it is, the input in other order."""
+    across, plain = (16, 8, 64), (8, 16, 96)
+    op = DotGeneral((1, 0), (0, 1)) if side == 0 else DotGeneral((0, 1), (1, 0))
+    graph, result, ops = lowered(op, *((across, plain) if side == 0 else (plain, across)))
+    assert ops.count("store") == 1
+    (dot,) = (n for n in result.body if n.op == "dot_general")
+    assert dot.inputs[1 - side] is graph.inputs[1 - side]
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=x.shape) for x in graph.inputs]
+    for a, b in zip(ReferenceProgram(graph)(arrays), ReferenceProgram(result)(arrays), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-10)
+        axes = [op.a_contract, op.b_contract]
+        np.testing.assert_allclose(a, np.tensordot(*arrays, axes), rtol=1e-10)
+
+
 def test_batches_and_named_sizes():
     op = DotGeneral((3, 2), (2, 1), (0,), (0,))
     _, result, ops = lowered(op, (3, 40, Dim("A"), 8), (3, Dim("A"), 8, 64))

@@ -72,7 +72,7 @@ def _all_steps(
     weights: Sequence[ArrayLike],
     here: ArrayLike,
     reverse: bool,
-) -> tuple[Node, list[Node]]:
+) -> Any:
     """The outputs and the last state of all steps over inputs `[L, N, gates]`, which are mapped
     already; `weights` are those of the state, their biases and the projection. States of sequences
     that are not `here` in a step, of `[L, N]`, stay what they are.
