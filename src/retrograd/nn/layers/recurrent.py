@@ -14,7 +14,7 @@ from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.ir import Graph, Node
+from retrograd.ir import Graph
 from retrograd.nn import functional, init
 from retrograd.nn.functional.dropouts import check_probability
 from retrograd.nn.module.module import Module, shown
