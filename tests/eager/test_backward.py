@@ -92,3 +92,18 @@ def test_setting_a_gradient():
         x.grad = rg.ones(3)
     x.grad = None
     assert x.grad is None
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_a_loss_and_its_gradients_on_nodes_are_one_program(first):
+    """What a scan stands for is a node; whatever is looked at first, the loop runs once."""
+    x, w = leaf(), leaf()
+    _, y = rg.scan(lambda c, row: (c * w + row, c * row), rg.zeros(2), rg.stack([x, x * w, x]))
+    loss = (y * y).sum()
+    loss.backward()
+    looks = [loss, x.grad, w.grad]
+    before = rg.cache_stats()
+    values = [looks[first].numpy(), *[h.numpy() for h in looks]]
+    after = rg.cache_stats()
+    assert after["hits"] + after["misses"] - before["hits"] - before["misses"] == 1
+    assert values[0].tobytes() == values[1 + first].tobytes()

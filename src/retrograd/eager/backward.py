@@ -74,16 +74,19 @@ def backward(root: LazyTensor, seed: Any, retain_graph: bool) -> None:
         )
     with GRADIENTS:
         totals: dict[LazyTensor, LazyTensor] = {}
+        together: list[weakref.ref[Any]] = []
         for (_, handle), g in zip(handles, found, strict=False):
             if g is not None:
                 totals[handle] = _added_node(_so_far(totals, handle), g)
                 if root is not handle:
-                    totals[handle].evaluate_with(root)
+                    totals[handle].evaluate_with(together)
         _publish(totals)
     if current_backend() == CHECKED:  # now, before the user goes on
         evaluate([h._grad for _, h in handles if h._grad is not None])
     if not (retain_graph or node in leaves):
         root.free_history()
+    if together:
+        root.evaluate_with(together)
 
 
 def _in_buffer(

@@ -22,7 +22,7 @@ from retrograd.eager.grad_fn import Output, full_history, grad_fn_of
 from retrograd.eager.leaf import (
     FREED,
     PENDING,
-    ROOTS,
+    TOGETHER,
     VALUES,
     ConcreteLeaf,
     is_freed,
@@ -466,17 +466,18 @@ class LazyTensor(HandleBase):
             before.replaced, before.handle = True, None
         self.become_leaf(array)
 
-    def evaluate_with(self, root: LazyTensor) -> None:
-        """Be computed along with the root that this is a gradient of."""
-        ROOTS[self.leaf_or_node] = weakref.ref(root)
+    def evaluate_with(self, others: list[weakref.ref[Any]]) -> None:
+        """Be computed along with these: a loss and its gradients."""
+        others.append(weakref.ref(self))
+        TOGETHER[self.leaf_or_node] = others
 
     def tie(self, gradient: LazyTensor) -> None:
         """Be computed along with the loss that a gradient came from, as that gradient is."""
         mine, other = self._state, gradient._state
         if isinstance(mine, TraceNode) and isinstance(other, TraceNode):
             mine.loss = other.loss
-        elif isinstance(mine, Node) and isinstance(other, Node) and other in ROOTS:
-            ROOTS[mine] = ROOTS[other]
+        elif isinstance(mine, Node) and isinstance(other, Node) and other in TOGETHER:
+            self.evaluate_with(TOGETHER[other])
 
     def free_history(self) -> None:
         """Become a constant through which no gradient can go, after `backward()`; on a tape, which
@@ -567,13 +568,14 @@ def _run(wanted: dict[Node, LazyTensor]) -> None:
     """Compute nodes, and give them to the handles that wait for them."""
     what = required_nodes([wide(node) for node in wanted], known)
     held = [h for h in (PENDING.get(node.id) for node in what.order) if h is not None]
-    refs = [ref for g in held if isinstance(g._state, Node) and (ref := ROOTS.get(g._state))]
-    roots = [h for ref in refs if (h := ref()) is not None]
-    for h in (*held, *roots):
+    nodes = (*wanted, *(state for h in held if isinstance(state := h._state, Node)))
+    groups = {id(refs): refs for node in nodes if (refs := TOGETHER.get(node)) is not None}
+    others = [h for refs in groups.values() for ref in refs if (h := ref()) is not None]
+    for h in (*held, *others):
         if h._trace_node is None and (node := _unknown(h)) is not None:
             wanted.setdefault(node, h)
     targets = list(dict.fromkeys(map(wide, wanted)))
-    if roots:
+    if others:
         what = required_nodes(targets, known)
     if current_backend() == CHECKED:
         results = _looked_at(what, targets)

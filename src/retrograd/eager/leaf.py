@@ -91,8 +91,9 @@ def _same(a: Array, b: Array) -> bool:
 # the handles whose nodes wait to be computed.
 VALUES: weakref.WeakKeyDictionary[Node, Array] = weakref.WeakKeyDictionary()
 PENDING: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-# The losses that gradients came from, which are computed along with them.
-ROOTS: weakref.WeakKeyDictionary[Node, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+# A loss and its gradients, of which one is not computed without the others: the handles, by the
+# node of each.
+TOGETHER: weakref.WeakKeyDictionary[Node, list[weakref.ref[Any]]] = weakref.WeakKeyDictionary()
 # What tensors that are not computed stand for after `backward()`.
 FREED: weakref.WeakSet[Node] = weakref.WeakSet()
 # Stand-ins for arguments of functions that were traced, or mapped over samples, and are done.

@@ -8,6 +8,7 @@ from scipy.special import expit as sigmoid
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.ops.control import Scan
 
 X = np.random.default_rng(0).normal(size=(4, 2, 3))
 KINDS = ("RNN", "LSTM", "GRU")
@@ -82,3 +83,44 @@ def test_a_projection_makes_the_state_smaller() -> None:
 def test_refusals(call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_eager_training_loop_finds_its_steps_again(kind: str) -> None:
+    layer = getattr(nn, kind)(3, 4, num_layers=2)
+    optimizer = rg.optim.SGD(layer.parameters(), lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = (layer(rg.asarray(X.astype("f")))[0] ** 2).sum()
+        loss.backward()
+        optimizer.step()
+        loss.item()
+
+    for _ in range(4):
+        step()
+    made, original = [], Scan.__init__
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> None:
+        made.append(self)
+        original(self, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scan, "__init__", counted)
+        step()
+    assert not made
+
+
+def test_what_is_not_there_of_packed_sequences_counts_for_nothing() -> None:
+    """NaN in one sequence stays in it, though another has padding where it is read."""
+    x = X.astype("f").copy()
+    x[0, 0] = np.nan
+    given = rg.tensor(x, requires_grad=True)
+    packed = nn.utils.rnn.pack_padded_sequence(given, [4, 2])
+    y, _ = nn.utils.rnn.pad_packed_sequence(nn.LSTM(3, 4)(packed)[0])
+    y[:, 1].sum().backward()
+    assert np.isnan(y.numpy()[:, 0]).all()
+    assert np.isfinite(y.numpy()[:, 1]).all()
+    assert np.isfinite(given.grad.numpy()).all()
+    assert given.grad.numpy()[:2, 1].all()
+    assert not given.grad.numpy()[2:, 1].any()
