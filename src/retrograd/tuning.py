@@ -139,6 +139,9 @@ class Tuning:
     small_gemm_rows: int = number(8,
         "sums side by side that take no longer than one waits for the next product")
     split_k_columns: int = number(240, "columns of a part of a product that is split along k")
+    packed_once_products: int = number(4,
+        "products of the same right matrix before which it is packed once")
+    packed_once_rows: int = number(128, "rows of the left matrices of these, at most")
 
     # Routines.
     transpose_tile_rows: int = number(16, "rows and columns of what is transposed at a time")

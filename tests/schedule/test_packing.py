@@ -3,6 +3,7 @@ those of products that pack them themselves."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -16,7 +17,7 @@ from retrograd.passes.lowering import strided_views
 from retrograd.runtime.executable import Executable
 from retrograd.schedule.kernel import gemms
 from retrograd.schedule.loop_nest import PackNest
-from retrograd.schedule.planning import build
+from retrograd.schedule.planning import build, plan
 from retrograd.schedule.planning.plan import KernelPlan
 from tests.runtime.agreement import GuardedProgram
 
@@ -108,3 +109,32 @@ def test_a_loop_in_a_loop_packs_in_each_of_its_runs() -> None:
         for _ in range(3):
             expected = np.tanh(expected @ w)
     np.testing.assert_allclose(rg.jit(looped)(h, ws).numpy(), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("turned", [(False, True), (True, False)], ids=str)
+@pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+def test_products_one_after_the_other_pack_a_matrix_once(
+    monkeypatch: pytest.MonkeyPatch, turned: tuple[bool, bool], dtype: Any
+) -> None:
+    """A loop of Python's: each matrix once, however many steps, with the same bits."""
+
+    def unrolled(steps: int, h: Any, u: Any, v: Any) -> Any:
+        a, b = (x.T if t else x for x, t in zip((u, v), turned, strict=True))
+        for _ in range(steps):
+            h = rg.tanh((h @ a) @ b)
+        return h
+
+    for m, k, n in SIZES:
+        shapes = (m, k), (n, k) if turned[0] else (k, n), (k, n) if turned[1] else (n, k)
+        for steps in (3, 5):
+            f = functools.partial(unrolled, steps)
+            graph = optimize(rg.trace(f, *[spec(s, dtype) for s in shapes]))
+            nests = [n for kernel in KernelPlan(graph).every for n in kernel.nests]
+            assert sum(isinstance(x, PackNest) for x in nests) == (2 if steps == 5 else 0)
+        arrays = arrays_of(graph)
+        found = GuardedProgram(graph)(arrays)
+        with monkeypatch.context() as without:
+            without.setattr(plan, "packed_once", lambda kernels, memory: kernels)
+            expected = Executable(graph)(arrays)
+        for a, c in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, c)

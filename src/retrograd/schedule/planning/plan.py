@@ -22,6 +22,7 @@ from retrograd.schedule.memory.arena import ArenaLayout, Lifetime, Time, layout
 from retrograd.schedule.memory.order import freeing_first
 from retrograd.schedule.memory.prefetch import fetch_ahead
 from retrograd.schedule.memory.workspace import work_bytes
+from retrograd.schedule.packing import packed_once
 from retrograd.schedule.planning.build import PlanBuilder
 from retrograd.schedule.planning.explain import SUBNORMAL, describe, describe_tile_group
 from retrograd.schedule.shape_checks import Sizes, grows, rounded
@@ -63,7 +64,7 @@ class KernelPlan:
         self.reasons = block.reasons
         self.constants, self.temporaries = memory.constants, memory.temporaries
         self.cursors = memory.cursors
-        self.kernels = block.kernels
+        self.kernels = packed_once(block.kernels, memory)
         window = TUNING.overtaken_kernels
         if any(isinstance(node.prim, After) for node in graph.nodes):
             self.kernels, window = freeing_first(self.kernels), 0
