@@ -22,6 +22,7 @@ from retrograd.ops.sort import SearchSorted
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
+from retrograd.runtime.executors.op_kernels import COMPILED
 from retrograd.runtime.paired_program import on_real
 from tests.runtime.executors.test_op_by_op import bits
 
@@ -260,10 +261,14 @@ def test_scans_over_a_body(reverse: bool) -> None:
     new = el.tanh(state * c + x)
     body = Graph([c, state, x], [new, new * x])
     rng = np.random.default_rng(1)
-    arrays = [rng.standard_normal(s).astype(np.float32) for s in ((4,), (4,), (5, 4))]
-    inputs = [input_node(spec(a.shape, a.dtype)) for a in arrays]
-    graph = Graph(inputs, items(Scan(body, 1, 1, 5, reverse)(*inputs)))
-    found = OpByOpExecutor(graph)(arrays)
-    for a, b in zip(found, Executable(graph)(arrays), strict=True):
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        np.testing.assert_array_equal(bits(a), bits(b))
+    programs = []
+    for length in (5, 2, 9, 1, 0):
+        arrays = [rng.standard_normal(s).astype(np.float32) for s in ((4,), (4,), (length, 4))]
+        inputs = [input_node(spec(a.shape, a.dtype)) for a in arrays]
+        graph = Graph(inputs, items(Scan(body, 1, 1, length, reverse)(*inputs)))
+        found = OpByOpExecutor(graph)(arrays)
+        programs.append(COMPILED["programs"])
+        for a, b in zip(found, Executable(graph)(arrays), strict=True):
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            np.testing.assert_array_equal(bits(a), bits(b))
+    assert programs[0] == programs[1] == programs[2]  # one for all lengths

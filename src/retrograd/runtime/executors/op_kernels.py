@@ -2,8 +2,8 @@
 
 An elementwise operation does not see shapes: it is compiled for vectors of N elements. Any other is
 compiled for operands of so many axes, each of a size with a name of its own, except that axes which
-the operation pairs, and those of matrices that are equally long, have one name. Where attributes
-hold sizes, it is compiled for these.
+the operation pairs, and those of matrices that are equally long, have one name. A scan is compiled
+for any number of steps. Where other attributes hold sizes, it is compiled for these.
 
 A kind of operation takes 4 to 17 ms of a CPU core to compile (median 6; measured for all 464
 functions of `benchmarks/calls`), 1 to 2.5 ms to load from disk: within what a prompt may take, so
@@ -31,6 +31,7 @@ from retrograd.ir import (
     TupleType,
     evaluate,
 )
+from retrograd.ops.control import Scan
 from retrograd.ops.control.dag_scan import DagScan
 from retrograd.ops.conv import Conv
 from retrograd.ops.elementwise import Cast, Elementwise
@@ -112,6 +113,8 @@ class OpKernel:
         node, prim = self.node, self.node.prim
         if Trait.CONTROL in prim.traits and not isinstance(prim, DagScan):
             self.work = FULL
+            if isinstance(prim, Scan) and prim.scanned and prim.length not in (0, 1):
+                self.node, self.kind = _of_any_length(node), "length"
         elif isinstance(prim, Elementwise | Cast):
             self.kind = "flat"
             self.shapes = [(-1,)] * len(node.inputs)
@@ -209,6 +212,15 @@ def _shape(node: Node) -> tuple[int, ...]:
     return _sizes(node.type.shape)
 
 
+def _of_any_length(node: Node) -> Node:
+    """A scan of any number of steps, which what it goes through tells."""
+    prim: Any = node.prim
+    length, first = Dim("length"), len(node.inputs) - prim.scanned
+    rows = [x.type.with_shape((length, *x.shape[1:])) for x in node.inputs[first:]]
+    types = [*[x.type for x in node.inputs[:first]], *rows]
+    return replace(prim, length=length)(*[input_node(t) for t in types])
+
+
 def _of_any_graph(node: Node) -> Node:
     """A scan over graphs of any number of nodes and edges."""
     prim: Any = node.prim
@@ -304,7 +316,7 @@ def _work(node: Node) -> float:
 
 def _described(node: Node, kind: str) -> Any:
     types = [x.type for x in node.inputs]
-    by_rank = kind not in ("", "graph")
+    by_rank = kind not in ("", "graph", "length")
     shapes = tuple(t.rank if by_rank else t.shape for t in types) if kind != "flat" else None
     return node.prim, tuple([t.dtype for t in types]), shapes, kind
 

@@ -54,7 +54,7 @@ def types_of(node: Node, kind: str) -> list[TensorType]:
     types = [x.type for x in node.inputs]
     if kind == "flat":
         return [t.with_shape((Dim("N"),)) for t in types]
-    if not kind or kind == "graph":
+    if kind in ("", "graph", "length"):
         return types
     if kind.startswith("named"):
         ending = kind[-1]
