@@ -106,6 +106,8 @@ class Tuning:
     gemm_tile_rows: int = number(64, "rows of a tile of a matrix product, at least")
     narrow_gemm_columns: int = number(48,
         "columns of a product up to which a tile reads its left matrix from where it is")
+    strip_gemm_columns: int = number(256,
+        "the same where the rows of that matrix share places in the caches")
     group_kernels: int = number(200,
         "kernels of a tile group, at most: the time to compile its loop grows faster than they do")
     overtaken_kernels: int = number(40,

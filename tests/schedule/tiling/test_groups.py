@@ -250,15 +250,19 @@ def test_parts_of_a_concat_are_no_rows_of_it(monkeypatch):
     np.testing.assert_array_equal(found, y % (y | 1))
 
 
-@pytest.mark.parametrize(("columns", "strips"), [(16, True), (64, False)])
-def test_blocks_of_a_product_that_reads_strips_are_wide(columns, strips):
-    """One for each thread, whatever follows; a product with more columns copies its strips."""
+@pytest.mark.parametrize(
+    ("columns", "rows", "strips"),
+    [(16, 300, True), (64, 300, False), (64, 512, True), (64, 500, False), (300, 512, False)],
+)
+def test_blocks_of_a_product_that_reads_strips_are_wide(columns, rows, strips):
+    """One for each thread, whatever follows; a product with more columns copies its strips, which
+    are wide where these share places in the caches."""
 
     def step(w, x, g):
         return w - 0.1 * (x.T @ g)
 
     r = np.random.default_rng(0)
-    shapes = (300, columns), (600, 300), (600, columns)
+    shapes = (rows, columns), (600, rows), (600, columns)
     arrays = [r.normal(size=s).astype(np.float32) for s in shapes]
     graph = rg.trace(step, *arrays)
     [joined] = [b for b in KernelPlan(graph).tile_groups if len(b.kernels) > 1]

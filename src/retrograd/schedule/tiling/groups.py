@@ -288,12 +288,15 @@ def _settle(group: TileGroup, cost: float) -> None:
 
 def _in_strips(product: GemmNest) -> bool:
     """Whether tiles of a product read strips of a large matrix, a few numbers of each of its rows:
-    the wider the better, since each lies in a memory page of its own."""
+    the wider the better, since each lies in a memory page of its own. Where rows lie a power of two
+    apart, strips share few places in the caches, too, so that they are read from memory again."""
     m, n, k = product.mnk
     if isinstance(m, Dim) or isinstance(n, Dim) or isinstance(k, Dim):
         return False
-    size = m * k * product.operands[0].type.dtype.itemsize
-    return product.a.transposed and n <= TUNING.narrow_gemm_columns and size > TUNING.tile_bytes
+    itemsize = product.operands[0].type.dtype.itemsize
+    shared = product.a.leading.attr * itemsize % TUNING.gemm_copy_stride_bytes == 0
+    most = TUNING.strip_gemm_columns if shared else TUNING.narrow_gemm_columns
+    return product.a.transposed and n <= most and m * k * itemsize > TUNING.tile_bytes
 
 
 def _rows_inside(group: TileGroup) -> int:
