@@ -64,7 +64,9 @@ class KernelPlan:
         self.reasons = block.reasons
         self.constants, self.temporaries = memory.constants, memory.temporaries
         self.cursors = memory.cursors
-        self.kernels = packed_once(block.kernels, memory)
+        self.kernels = block.kernels
+        if len(gemms(self.kernels)) >= TUNING.packed_once_products:
+            self.kernels = packed_once(self.kernels, memory)
         window = TUNING.overtaken_kernels
         if any(isinstance(node.prim, After) for node in graph.nodes):
             self.kernels, window = freeing_first(self.kernels), 0
