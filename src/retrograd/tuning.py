@@ -140,6 +140,8 @@ class Tuning:
         "elements of right matrices that are transposed together")
     small_gemm_rows: int = number(8,
         "sums side by side that take no longer than one waits for the next product")
+    reads_of_table_rows: int = number(4,
+        "times that rows of a table are read, on average, so that their products are tabulated")
     split_k_columns: int = number(240, "columns of a part of a product that is split along k")
     packed_once_products: int = number(4,
         "products of the same right matrix before which it is packed once")

@@ -159,11 +159,11 @@ def test_a_transposed_product_is_the_product_in_the_other_order(batched):
 @pytest.mark.parametrize(
     ("rows", "axis", "perm", "left"),
     [
-        (5, 0, (0, 1, 2), ["dot_general", "gather"]),
-        (5, 0, (1, 0, 2), ["dot_general", "gather", "permute"]),
-        (5, 0, (0, 2, 1), ["gather", "dot_general"]),  # summed over places
-        (7, 0, (0, 1, 2), ["gather", "dot_general"]),  # a table of more than half as many rows
-        (6, 1, (0, 1, 2), ["gather", "dot_general"]),  # columns are read
+        (3, 0, (0, 1, 2), ["dot_general", "gather"]),
+        (3, 0, (1, 0, 2), ["dot_general", "gather", "permute"]),
+        (3, 0, (0, 2, 1), ["gather", "dot_general"]),  # summed over places
+        (4, 0, (0, 1, 2), ["gather", "dot_general"]),  # rows are not read four times
+        (3, 1, (0, 1, 2), ["gather", "dot_general"]),  # columns are read
     ],
 )
 def test_rows_of_a_small_table_are_multiplied_before_they_are_read(rows, axis, perm, left):
@@ -172,7 +172,7 @@ def test_rows_of_a_small_table_are_multiplied_before_they_are_read(rows, axis, p
     w = input_node(spec((x.shape[2], 8), int32))
     g = Graph([table, index, w], [DotGeneral((2,), (0,))(x, w)])
     rng = np.random.default_rng(0)
-    arrays = [rng.integers(0, 5, x.shape, dtype=np.int32) for x in g.inputs]
+    arrays = [rng.integers(0, 3, x.shape, dtype=np.int32) for x in g.inputs]
     assert ops(assert_kept(optimize, g, arrays)) == left
 
 

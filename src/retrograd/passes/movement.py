@@ -38,6 +38,7 @@ from retrograd.ops.shape import (
 from retrograd.ops.windows import Windows
 from retrograd.passes.algebra import Identities
 from retrograd.passes.constants import is_full, like, splat
+from retrograd.tuning import TUNING
 
 
 def expand_of_expand(y: Node, x: Node) -> Node | None:
@@ -244,7 +245,9 @@ def dot_of_gather(y: Node, a: Node, b: Node) -> Node | None:
     if not of_rows or table.type.rank != 2 or a.prim.axis or a.prim.shared:
         return None
     sizes = (table.shape[0], *index.shape)
-    if any(isinstance(d, Dim) for d in sizes) or 2 * sizes[0] > product(index.shape):
+    if any(isinstance(d, Dim) for d in sizes):
+        return None
+    if TUNING.reads_of_table_rows * sizes[0] > product(index.shape):
         return None
     small = DotGeneral((1,), p.b_contract)(table, b)
     if sums_along(small) or sums_along(y):
