@@ -54,8 +54,8 @@ def grows(size: int | Dim) -> bool:
 def rounded(sizes: Mapping[str, int]) -> dict[str, int]:
     """Small sizes rounded up by a quarter at most: memory for these is enough for those.
 
-    >>> rounded({"N": 35, "E": 5000})
-    {'N': 40, 'E': 5000}
+    >>> rounded({"N": 35, "E": 50_000})
+    {'N': 40, 'E': 50000}
     """
     found = {}
     for name, n in sizes.items():
