@@ -79,7 +79,7 @@ class Tuning:
     far_scatter_slice_elements: int = number(16, "the same where the result is far from a core")
     far_scatter_bytes: int = number(1 << 21,
         "a result of a scatter of so many bytes is far from a core")
-    gemm_pack_bytes: int = number(1 << 19, "memory of a thread for packed parts of matrices")
+    gemm_pack_bytes: int = number(1 << 20, "memory of a thread for packed parts of matrices")
     gemm_totals_bytes: int = number(1 << 18, "and behind it for totals of groups of products")
     large_output_bytes: int = number(1 << 28,
         "a long loop does not keep an input and an output of more apart")
@@ -128,13 +128,15 @@ class Tuning:
         "values of a nest whose last lanes are written for vectors of two sizes")
 
     # Matrix products.
-    gemm_depth_bytes: int = number(1024,
-        "bytes of a column of a packed block of the right matrix; up to eight times as many where"
+    gemm_depth_bytes: int = number(2048,
+        "bytes of a column of a packed block of the right matrix; up to four times as many where"
         " it is narrow, so that rows of the left one are read in one go; fewer where those are "
         "not contiguous")
     cache_line_bytes: int = number(64, "bytes that are fetched at once")
     gemm_copy_stride_bytes: int = number(1024,
         "columns of the left matrix that lie so far apart are copied")
+    gemm_panel_steps: int = number(8,
+        "rows of a panel of the right matrix that are fetched ahead of those in use")
     zero_scan_steps: int = number(8, "steps of a product that are looked at together for zeros")
     small_gemm_elements: int = number(1 << 12,
         "elements of right matrices that are transposed together")

@@ -263,7 +263,7 @@ class _Routine:
             self.copied = w.new(f"and i1 {strided}, {w.new(f'and i1 {often}, {far}')}")
             self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
             less = w.new(f"and i1 {strided}, {w.new(f'xor i1 {self.packed}, true')}")
-            depth = self.select(less, self.select(often, usual // 2, usual // 4), depth)
+            depth = self.select(less, self.select(often, usual // 4, usual // 8), depth)
         self.depth = self._depth(depth)
         width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
         pieces = self.even("%n", self.most(width, tile.columns))
@@ -275,7 +275,7 @@ class _Routine:
         """Rows of a block of the right matrix, where nothing asks for fewer."""
         usual = TUNING.gemm_depth_bytes // self.dtype.itemsize
         depth = self.div(self.space, self.most(self.whole("%n", self.tile.lanes), 1))
-        return self.most(self.least(depth, 8 * usual), usual)
+        return self.most(self.least(depth, 4 * usual), usual)
 
     def _depth(self, most: str) -> str:
         """The same in whole blocks of products, as even as can be."""

@@ -10,6 +10,7 @@ from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.target import Target
 from retrograd.ir import DType
 from retrograd.ops.numerics.summation import PRODUCTS
+from retrograd.tuning import TUNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ def tile_function(
 
     Rows that do not count are the last one again: they are computed twice, and stored twice. In
     each step, memory at `%ahead` is fetched for later, and `%ahead` moves on. The function
-    `tileN_own` fetches it to be written to: no other core keeps a copy.
+    `tileN_own` fetches it to be written to: no other core keeps a copy. What the tile itself reads
+    and writes is fetched in time as well: its part of c when it begins, the panel step by step.
     """
     last = w.new("sub i64 %rows, 1")
     w.declare("i64 @llvm.smin.i64(i64, i64)")
@@ -106,6 +108,11 @@ def tile_function(
         place = offset(w, "%a_row", row) if spread else w.new(f"mul i64 {row}, %a_row")
         a.append(tile.at(w, "%a", place))
         c.append(tile.at(w, "%c", w.new(f"mul i64 {row}, %c_row")))
+    w.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    for row in c:  # what is written, and read before if there is more, is far away
+        for v in range(vectors):
+            line = tile.at(w, row, v * tile.lanes)
+            w.line(f"call void @llvm.prefetch.p0(ptr {line}, i32 1, i32 3, i32 1)")
     mask = tile.first_lanes(w, "%lanes")
     masks = [None] * (vectors - 1) + [mask]
     carried = [("i64", "0"), ("ptr", "%b"), ("ptr", "%ahead"), ("i1", "%more")]
@@ -175,6 +182,9 @@ def _steps(
         new += [tile.added(w, x, y, totals[i * vectors + v]) for v, y in enumerate(row)]
     w.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     w.line(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 {int(own)}, i32 2, i32 1)")
+    for v in range(vectors):  # the panel, of which the first-level cache has not all
+        soon = tile.at(w, b, (TUNING.gemm_panel_steps * vectors + v) * tile.lanes)
+        w.line(f"call void @llvm.prefetch.p0(ptr {soon}, i32 0, i32 3, i32 1)")
     new.append(w.new(f"add i64 {position}, {1 if spread else '%a_step'}"))
     new.append(tile.at(w, b, vectors * tile.lanes))
     new.append(w.new(f"getelementptr i8, ptr {ahead}, i64 %ahead_step"))
