@@ -5,7 +5,7 @@ something. Each line has the rate of each library in GFLOP/s, from the least pro
 call of all threads in many turns, then retrograd's as a share of the peak: the best of a loop of
 multiply-adds and of all libraries at large square products.
 
-    python benchmarks/products.py [square skinny ...] [--threads 1] [--seconds 0.3] [--dtype float64]
+    python benchmarks/products.py [square skinny ...] [--threads 1] [--dtype float64]
 """
 
 from __future__ import annotations

@@ -137,6 +137,12 @@ class Tuning:
         "columns of the left matrix that lie so far apart are copied")
     gemm_panel_steps: int = number(8,
         "rows of a panel of the right matrix that are fetched ahead of those in use")
+    windows_rows: int = number(6,
+        "rows of a result from which on windows are read where the image lies, not laid out")
+    windows_filled_share: float = number(0.75,
+        "and of the vectors that a row of the image takes it fills so much at least")
+    windows_vectors: int = number(1 << 14, "vectors that are listed for it, at most")
+    windows_weight_bytes: int = number(1 << 19, "bytes of weights that are copied, at most")
     zero_scan_steps: int = number(8, "steps of a product that are looked at together for zeros")
     small_gemm_elements: int = number(1 << 12,
         "elements of right matrices that are transposed together")

@@ -41,7 +41,7 @@ from retrograd.ops.windows import Windows
 from retrograd.passes.constants import is_buffer
 from retrograd.passes.lowering.axis_groups import is_plain_reshape, reshape_root
 from retrograd.passes.lowering.libcall import LibCall
-from retrograd.passes.lowering.strided_views import reads_once, reads_windows
+from retrograd.passes.lowering.strided_views import reads_once, reads_windows, slides
 from retrograd.tuning import TUNING
 
 
@@ -176,7 +176,7 @@ class Fusion:
         own.homes |= use.homes
         own.repeated |= use.repeated
         if isinstance(node.prim, DotGeneral):
-            spread = position == 0 and reads_windows(node)
+            spread = (reads_windows, slides)[position](node)
             own.operand |= not spread and not reads_once(node, position)
             own.spread |= spread
         if Trait.CONTROL in node.prim.traits:

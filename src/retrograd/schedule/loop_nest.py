@@ -289,9 +289,9 @@ class MatrixOperand(NamedTuple):
 class GemmNest(LoopNest):
     """Loops over the batch, and the product of an m x k and a k x n matrix. `y` is where the result
     starts; `buffers` are the matrices and the result. `spread` are sizes and strides of the rows
-    and columns of a left matrix whose elements are not evenly spaced. Of the result nobody reads
-    anything but what is `visible` (`masked_domain.py`). A `packed` right matrix is what a
-    `PackNest` has made of it.
+    and columns of a left matrix whose elements are not evenly spaced, `windows` those of a right
+    one, whose columns are rows of an image. Of the result nobody reads anything but what is
+    `visible` (`masked_domain.py`). A `packed` right matrix is what a `PackNest` has made of it.
 
     The plan adds `work`, in which matrices are packed, the byte of it where `totals` of groups of
     products are kept, and what is to be fetched meanwhile: of each buffer the bytes of a row of the
@@ -307,6 +307,7 @@ class GemmNest(LoopNest):
     y: SSAValue
     buffers: list[Buffer]
     spread: Spread | None = None
+    windows: Spread | None = None
     visible: Visible | None = None
     packed: bool = False
     work: Buffer | None = None

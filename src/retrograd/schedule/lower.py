@@ -218,6 +218,7 @@ class NodeLowering(NestBuilder):
                 y=body.offset((*index, body.size(0)), (*matrices.batch, inner)),
                 buffers=[*(self.stored[x] for x in roots), self.out],
                 spread=matrices.a.spread,
+                windows=matrices.b.spread,
             )
             return [nest]
         return [self._loops()]

@@ -69,7 +69,8 @@ def _by_right(kernels: Iterable[Kernel]) -> list[tuple[Buffer, Readers]]:
 def _layout(product: GemmNest) -> tuple[int, ...] | None:
     """The sizes of a right matrix and how it lies; None for one that is not packed before."""
     offset, turned, leading = product.b
-    if product.loops or product.spread is not None or offset.op is not SSAOp.SIZE:
+    spread = product.spread is not None or product.windows is not None
+    if product.loops or spread or offset.op is not SSAOp.SIZE:
         return None
     numbers = (product.n.attr, product.k.attr, offset.attr, leading.attr)
     known = all(isinstance(x, int) for x in numbers)

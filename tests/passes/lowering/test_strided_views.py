@@ -19,6 +19,7 @@ from retrograd.passes.lowering.strided_views import (
     merge,
     reads_once,
     reads_windows,
+    slides,
     view_of,
     wants_routine,
 )
@@ -125,6 +126,29 @@ def test_windows_are_the_left_matrix_by_lists_of_offsets():
     large = DotGeneral((2, 3), (0, 1))(windows, input_node(spec((3, 3, 1024))))
     assert reads_windows(large)
     assert not reads_windows(matmul(x, input_node(spec((32, 1024)))))
+
+
+@pytest.mark.parametrize(
+    ("size", "kernels", "stride", "wanted"),
+    [
+        ((9, 18), 16, 1, True),
+        ((9, 20), 16, 1, False),  # rows of 18 would fill half of two vectors
+        ((9, 34), 16, 2, False),  # what is side by side in the result is not in the image
+        ((9, 18), 2, 1, False),  # few rows
+        ((9, 18), 1 << 15, 1, False),  # weights that nobody wants to copy
+        ((2, 1 << 19), 16, 1, False),  # vectors that nobody wants to list
+        ((9, Dim("W")), 16, 1, False),
+    ],
+)
+def test_windows_are_the_right_matrix_by_vectors(size, kernels, stride, wanted):
+    x, w = input_node(spec(size)), input_node(spec((kernels, 2, 3)))
+    windows = Windows((2, 3), (1, stride), (1, 1))(x)
+    product = DotGeneral((1, 2), (2, 3))(w, windows)
+    assert slides(product) is wanted
+    found = as_product(product, is_input)
+    assert (found is not None and found.b.spread is not None) is wanted
+    if wanted:
+        assert found.b.spread == (((2, 18), (3, 1)), ((8, 18), (16, 1)))
 
 
 @pytest.mark.parametrize(

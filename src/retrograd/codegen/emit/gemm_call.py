@@ -4,6 +4,7 @@ are not known, one for those that turn out to be small."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.kernel import KernelEmitter
@@ -12,6 +13,7 @@ from retrograd.codegen.emit.loops import Carried, at_start, emit_loops
 from retrograd.codegen.emit.nest_emitters import emits_nest
 from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.codegen.gemm.split_k import join_others, over_part
+from retrograd.codegen.gemm.windows import VECTOR
 from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.passes.lowering.strided_views import FAR, FEW, FEW_FAR, NEAR, SPREAD
@@ -25,6 +27,9 @@ def gemm(w: KernelEmitter, nest: GemmNest) -> None:
     """Calls for the matrices of a stack."""
     w.begin(nest)
     named = any(isinstance(d, Dim) for d in nest.mnk)
+    if nest.windows is not None:
+        _windows(w, nest, nest.windows)
+        return
     if w.first or nest.spread is not None or nest.packed or not named:
         _large(w, nest)
         return
@@ -235,6 +240,69 @@ def _spread(w: KernelEmitter, nest: GemmNest, spread: Spread, lo: str, hi: str) 
 
     emit_loops(w, 0, len(nest.loops), inside)
     w.close_loop(some)
+
+
+def _windows(w: KernelEmitter, nest: GemmNest, windows: Spread) -> None:
+    """The same for a right matrix of windows. Tables of offsets are at the start of the memory that
+    the routine copies the left matrix to: of its rows, then of the vectors that its columns are."""
+    dtype = nest.output.type.dtype
+    symbol = f"rg_gemm_windows_{dtype}"
+    kinds = ["i64"] * 3 + ["ptr", "i64", "i64", "ptr", "ptr", "ptr", "ptr", "i64", "ptr", "ptr"]
+    w.declare(f"void @{symbol}({', '.join(kinds)})")
+    (rows, columns), (m, n, k) = windows, (w.scalar(v) for v in (nest.m, nest.n, nest.k))
+    lo, hi = w.ranges.get(len(nest.loops), ("0", ""))
+    if hi:
+        m = w.new(f"sub i64 {hi}, {lo}")
+    a_row, a_step = _strides(w, nest.a)
+    steps = _work(w, nest)
+    _offsets(w, rows, steps, "0", k)
+    vectors = w.new(f"getelementptr i32, ptr {steps}, i64 {k}")
+    count = _vectors(w, columns, vectors, Tile.of(w.machine, dtype).lanes)
+    line = TUNING.cache_line_bytes
+    used = 4 * (known(nest.mnk[2]) + len(VECTOR) * count)
+    copy = w.new(f"getelementptr i8, ptr {steps}, i64 {-(-used // line) * line}")
+
+    def inside(_: Carried) -> Carried:
+        starts = [w.scalar(v) for v in (nest.a.offset, nest.b.offset, nest.y)]
+        if hi:
+            starts = [
+                at if step == "0" else w.new(f"add i64 {at}, {w.new(f'mul i64 {lo}, {step}')}")
+                for at, step in zip(starts, (a_row, "0", n), strict=True)
+            ]
+        buffers = zip(nest.buffers, starts, strict=True)
+        a, b, y = (f"ptr {w.address(buffer, start)}" for buffer, start in buffers)
+        w.line(
+            f"call void @{symbol}(i64 {m}, i64 {k}, i64 {count}, {a}, i64 {a_row}, i64 {a_step}, "
+            f"{b}, ptr {steps}, ptr {vectors}, {y}, i64 {n}, ptr {copy}, "
+            f"ptr {'%stop' if w.polls else 'null'})"
+        )
+        return []
+
+    emit_loops(w, 0, len(nest.loops), inside)
+
+
+def _vectors(w: KernelEmitter, axes: Sequence[tuple[int, int]], table: str, lanes: int) -> int:
+    """Write where the vectors of the rows of an image lie, in it and in the result, and how many
+    elements they have; returns how many there are."""
+    *outer, (length, _) = axes
+    count, each = prod(size for size, _ in outer), -(-length // lanes)
+    loop = w.open_loop(str(count))
+    start, rest = "0", loop.counter
+    for i, (size, step) in reversed(list(enumerate(outer))):
+        at = w.new(f"urem i64 {rest}, {size}") if i else rest
+        start = w.new(f"add i64 {start}, {w.new(f'mul i64 {at}, {step}')}")
+        rest = w.new(f"udiv i64 {rest}, {size}")
+    to = w.new(f"mul i64 {loop.counter}, {length}")
+    for v in range(each):
+        first = v * lanes
+        number = w.new(f"mul i64 {loop.counter}, {len(VECTOR) * each}")
+        words = [w.new(f"add i64 {x}, {first}") for x in (start, to)]
+        for i, word in enumerate([*words, str(min(lanes, length - first))]):
+            at = w.new(f"add i64 {number}, {len(VECTOR) * v + i}")
+            at = w.new(f"getelementptr i32, ptr {table}, i64 {at}")
+            w.line(f"store i32 {w.new(f'trunc i64 {word} to i32')}, ptr {at}, align 4")
+    w.close_loop(loop)
+    return count * each
 
 
 def _offsets(

@@ -2,12 +2,13 @@
 
 Forms, of which the cheapest for the sizes at hand is taken:
 
-- *gathered*: the windows of x are multiplied by the weight. Where many kernels lie side by side and
-  sizes are known, they are read where x is: the result has kernels last, and is turned. Otherwise
-  they are laid out in memory (im2col), as `[n, c k, p]`, rows of the result side by side, in blocks
-  that stay in the cache; or where the kernel is larger than the result, as in the gradient of a
-  weight, `[n p, c k]`, and then in parts whose products are summed, if the sums are long. Windows
-  of one element, or one window alone, are x itself.
+- *gathered*: the windows of x are multiplied by the weight. Where rows of the result fill vectors
+  and sizes are known, they are read where x is, a part of a row for each element of the kernel.
+  Where many kernels lie side by side, they are read there too, element by element: the result has
+  kernels last, and is turned. Otherwise they are laid out in memory (im2col), as `[n, c k, p]`,
+  rows of the result side by side, in blocks that stay in the cache; or where the kernel is larger
+  than the result, as in the gradient of a weight, `[n p, c k]`, and then in parts whose products
+  are summed, if the sums are long. Windows of one element, or one window alone, are x itself.
 - *spread*: the weight is multiplied by x, and the products are added up where they belong (col2im).
   That is less work where x has fewer places than the result, as in the gradient of x.
 - *unrolled*: with one channel in each group, a sum of strided slices, each times its weight; and
@@ -32,7 +33,12 @@ from retrograd.passes.lowering.axis_groups import reshape_root
 from retrograd.passes.lowering.contraction import Materialize, in_memory
 from retrograd.passes.lowering.overlap_add import added, folded, unrolls
 from retrograd.passes.lowering.rules import lowers
-from retrograd.passes.lowering.strided_views import as_product, reads_windows, wants_routine
+from retrograd.passes.lowering.strided_views import (
+    as_product,
+    reads_windows,
+    slides,
+    wants_routine,
+)
 from retrograd.passes.lowering.windows import (
     UNROLLED,
     framed,
@@ -148,6 +154,9 @@ def _by_samples(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) 
     """`y[n, g, o, p] = w[g, o, c k] windows[n, g, c k, p]`: a product for each sample and group,
     and each block of the places p if all of them would not stay in the cache."""
     groups, kernels, channels = blocks
+    there = None if plain else _where_x_is(windows, w, blocks, rank)
+    if there is not None:
+        return there
     turned = _by_places(windows, w, rank) if groups == 1 and not plain else None
     if turned is not None:
         return turned
@@ -170,6 +179,25 @@ def _by_samples(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) 
     if parts != 1:
         y = permute(y, (0, *range(2, lead + 2), 1, lead + 2))
     return reshape(y, (n, w.shape[0], *places))
+
+
+def _where_x_is(windows: Node, w: Node, blocks: Blocks, rank: int) -> Node | None:
+    """The same with windows that are read where x lies, where its rows are long enough."""
+    groups, kernels, channels = blocks
+    n, _, *places = windows.shape[: 2 + rank]
+    kernel, lead = w.shape[2:], 0 if groups == 1 else 1
+    own = (groups, channels)[1 - lead :]
+    columns = reshape(windows, (n, *own, *places, *kernel)) if lead else windows
+    first = 2 + lead  # of the places
+    inner = (lead + 1, *range(first + rank, first + 2 * rank))
+    columns = permute(columns, (*range(lead + 1), *inner, *range(first, first + rank)))
+    matrix = split(w, 0, (groups, kernels))
+    matrix = expand(matrix, (n, *matrix.shape), (0,))
+    batch = tuple(range(lead + 1))
+    a = tuple(range(lead + 2, lead + 3 + rank))
+    b = tuple(range(lead + 1, lead + 2 + rank))
+    y = DotGeneral(a, b, batch, batch)(matrix, columns)  # [n, g, o, *p]
+    return reshape(y, (n, w.shape[0], *places)) if slides(y) else None
 
 
 def _quotient(size: int | Dim, parts: int) -> int | Dim:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from retrograd.ir import Dim, Node, Shape, Trait, float32, float64, product
+from retrograd.ir import Dim, DType, Node, Shape, Trait, float32, float64, product
 from retrograd.ops.matmul import DotGeneral, sums_along
+from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.ops.shape import Expand, Permute, Slice
 from retrograd.ops.windows import Windows
 from retrograd.passes.lowering.axis_groups import axis_groups
+from retrograd.tuning import TUNING
 
 # Up to where loops of a contraction's own, which read operands where they are, take less time than
 # the routine, which first copies them; measured.
@@ -120,7 +122,8 @@ Axes = tuple[tuple[int, int], ...]  # sizes and strides
 @dataclass(frozen=True, slots=True)
 class Operand:
     """One matrix of a product: where it starts, its strides over batches, its leading size. Of one
-    that is `spread`, the sizes and strides of the axes that make its rows, and its columns."""
+    that is `spread`, the sizes and strides of the axes that make its rows, and its columns: a left
+    one, or a right one whose columns are rows of an image."""
 
     view: View
     batch: Shape
@@ -151,6 +154,8 @@ def wants_routine(node: Node) -> bool:
     a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
     summed = product(a.shape[i] for i in prim.a_contract)
     m, n = product(a.shape[i] for i in a_free), product(b.shape[j] for j in b_free)
+    if slides(node):
+        return True
     if n == 1:  # a vector times a matrix: nothing is read twice, so copying it pays nowhere
         return False
     size = summed * n * node.dtype.itemsize
@@ -191,6 +196,8 @@ def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:
     right = operand(b, b_view, prim.b_batch, prim.b_contract, b_free)
     if left is None and right is not None and not right.transposed:
         left = spread_out(a, a_view, prim.a_batch, a_free, prim.a_contract)
+    elif left is not None and right is None and slides(node):
+        right = spread_out(b, b_view, prim.b_batch, prim.b_contract, b_free)
     if left is None or right is None:
         return None
     return Product(
@@ -206,12 +213,53 @@ def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:
 def reads_windows(node: Node) -> bool:
     """Whether a contraction is a product whose left matrix can be windows that are not laid out in
     memory."""
-    a = node.inputs[0]
-    while is_strided_view(a):
-        (a,) = a.inputs
-    if not isinstance(a.prim, Windows) or not wants_routine(node):
+    if not isinstance(_viewed(node.inputs[0]).prim, Windows) or not wants_routine(node):
         return False
-    return as_product(node, lambda x: Trait.STRIDED not in x.prim.traits) is not None
+    return as_product(node, _is_source) is not None
+
+
+def slides(node: Node) -> bool:
+    """Whether a contraction is a product whose right matrix can be windows that are not laid out in
+    memory: its columns are vectors, each a part of a row of the image."""
+    (a, b), prim = node.inputs, node.prim
+    assert isinstance(prim, DotGeneral)
+    if node.dtype not in (float32, float64) or not isinstance(_viewed(b).prim, Windows):
+        return False
+    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
+    view = view_of(b, _is_source)
+    if view is None or not b_free or view.strides[b_free[-1]] != 1:
+        return False
+    m, k = product(a.shape[i] for i in a_free), product(a.shape[i] for i in prim.a_contract)
+    sizes = [x for x in (m, k, *(b.shape[j] for j in b_free)) if isinstance(x, int)]
+    if len(sizes) != 2 + len(b_free) or not _fills_vectors(sizes, node.dtype):
+        return False
+    return spread_out(b, view, prim.b_batch, prim.b_contract, b_free) is not None
+
+
+def _fills_vectors(sizes: Sequence[int], dtype: DType) -> bool:
+    """Whether it pays to read windows by vectors: of rows and products of the result, and rows of
+    the images, so many."""
+    m, k, *others, length = sizes
+    unit = TUNING.gemm_vector_columns
+    vectors = -(-length // unit)
+    if length < TUNING.windows_filled_share * unit * vectors:
+        return False
+    if m < TUNING.windows_rows or not 0 < k <= PRODUCTS.group:
+        return False
+    weights = (m + unit - 1) * k * dtype.itemsize  # copied in whole vectors
+    listed = product(others) * vectors
+    return listed <= TUNING.windows_vectors and weights <= TUNING.windows_weight_bytes
+
+
+def _viewed(x: Node) -> Node:
+    """What a node is a view of, windows included."""
+    while is_strided_view(x):
+        (x,) = x.inputs
+    return x
+
+
+def _is_source(x: Node) -> bool:
+    return Trait.STRIDED not in x.prim.traits
 
 
 def reads_once(node: Node, position: int) -> bool:

@@ -225,6 +225,8 @@ def _of_product(nest: GemmNest, summed: bool) -> tuple[list[Touch], list[Touch]]
     whole = _extent(n, k, other) if b_turned else _extent(k, n, other)
     if nest.packed:
         whole = right.type.size
+    if nest.windows is not None:
+        whole = 1 + sum((size - 1) * step for axes in nest.windows for size, step in axes)
     if nest.spread is not None:
         own = _of_spread(nest, nest.spread, left, a)
     else:

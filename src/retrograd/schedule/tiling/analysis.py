@@ -125,7 +125,7 @@ def _adds_terms(nest: LoopNest) -> bool:
     if any(isinstance(d, Dim) for d in loops):
         return False
     if isinstance(nest, GemmNest):
-        return nest.spread is None and not nest.packed
+        return nest.spread is None and nest.windows is None and not nest.packed
     return (
         isinstance(nest, ColumnReduction)
         and nest.is_sum
