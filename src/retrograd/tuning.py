@@ -142,6 +142,9 @@ class Tuning:
     windows_filled_share: float = number(0.75,
         "and of the vectors that a row of the image takes it fills so much at least")
     windows_vectors: int = number(1 << 14, "vectors that are listed for it, at most")
+    windows_depth: int = number(256,
+        "products after which the next rows of the weights read the same windows again: whole "
+        "blocks of products")
     windows_weight_bytes: int = number(1 << 19, "bytes of weights that are copied, at most")
     zero_scan_steps: int = number(8, "steps of a product that are looked at together for zeros")
     small_gemm_elements: int = number(1 << 12,

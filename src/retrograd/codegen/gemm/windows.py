@@ -8,8 +8,8 @@ Tables are of 32-bit numbers. Each of these vectors is a part of a row of the im
 place for each element of the kernel, so nothing has to be laid out.
 
 The left matrix, the weights, is copied first, into panels of as many rows as a vector has elements:
-`work` has room for that. The columns of a tile stay in the first-level cache while the rows of the
-left matrix pass by. There are no more products in a sum than are a group
+`work` has room for that. A block of the columns of a tile stays in the first-level cache while the
+rows of the left matrix pass by. There are no more products in a sum than are a group
 (`ops/numerics/summation.py`), and one at least.
 """
 
@@ -24,6 +24,7 @@ from retrograd.codegen.gemm.packing import pack_columns, pack_rows
 from retrograd.codegen.target import Target
 from retrograd.ir import float32, float64
 from retrograd.ops.numerics.summation import PRODUCTS
+from retrograd.tuning import TUNING
 
 WINDOWS = {f"rg_gemm_windows_{dtype}": dtype for dtype in (float32, float64)}
 PARAMETERS = (
@@ -33,7 +34,7 @@ PARAMETERS = (
 )
 TILE = (
     "ptr noalias %a, ptr noalias %b, ptr noalias %steps, ptr noalias %vectors, ptr noalias %c, "
-    "i64 %c_row, i64 %k, i64 %rows, i64 %wide"
+    "i64 %c_row, i64 %k, i64 %rows, i64 %wide, i1 %more"
 )
 VECTOR = ("right", "result", "elements")  # the numbers of one: where it lies, and its length
 
@@ -63,7 +64,7 @@ def _stack(tile: Tile) -> int:
 
 
 def _main(tile: Tile, name: str, w: FunctionBuilder) -> str:
-    """A few vectors of columns at a time by all rows."""
+    """A few vectors of columns at a time by all rows, block after block of products."""
     w.declare("i64 @llvm.smin.i64(i64, i64)")
     asked = w.new("icmp ne ptr %stop, null")
     stop = w.new(f"select i1 {asked}, ptr %stop, ptr @never")
@@ -85,19 +86,26 @@ def _main(tile: Tile, name: str, w: FunctionBuilder) -> str:
     entry = _entry(w, "%vectors", w.new(f"mul i64 {panels.counter}, {len(VECTOR)}"))
     some = w.new(f"call i64 @llvm.smin.i64(i64 {left}, i64 {tile.vectors})")
     some = _any_short(tile, entry, some, w)
+    deep = w.open_loop("%k", TUNING.windows_depth)
+    first = deep.counter
+    kk = w.new(f"sub i64 %k, {first}")
+    kk = w.new(f"call i64 @llvm.smin.i64(i64 {kk}, i64 {TUNING.windows_depth})")
+    steps, more = _entry(w, "%steps", first), w.new(f"icmp ne i64 {first}, 0")
     rows = w.open_loop("%m", tile.rows)
     i = rows.counter
     start = w.new(f"and i64 {i}, {-_stack(tile)}")
     inside = w.new(f"sub i64 {i}, {start}")
-    a = tile.at(w, "%work", w.new(f"add i64 {w.new(f'mul i64 {start}, %k')}, {inside}"))
     c = tile.at(w, "%c", w.new(f"mul i64 {i}, %c_row"))
     wide = w.new(f"add i64 {w.new(f'sub i64 %m, {start}')}, {tile.lanes - 1}")
     wide = w.new(f"and i64 {wide}, {-tile.lanes}")
     wide = w.new(f"call i64 @llvm.smin.i64(i64 {wide}, i64 {_stack(tile)})")
+    before = w.new(f"add i64 {w.new(f'mul i64 {start}, %k')}, {inside}")
+    a = w.new(f"add i64 {before}, {w.new(f'mul i64 {first}, {wide}')}")
+    a = tile.at(w, "%work", a)
     many = w.new(f"sub i64 %m, {i}")
     many = w.new(f"call i64 @llvm.smin.i64(i64 {many}, i64 {tile.rows})")
-    given = f"ptr {a}, ptr %b, ptr %steps, ptr {entry}, ptr {c}, i64 %c_row, i64 %k, "
-    given += f"i64 {many}, i64 {wide}"
+    given = f"ptr {a}, ptr %b, ptr {steps}, ptr {entry}, ptr {c}, i64 %c_row, i64 {kk}, "
+    given += f"i64 {many}, i64 {wide}, i1 {more}"
     end = w.label()
     for vectors in range(tile.vectors, 0, -1):
         here, fewer = w.label(), w.label()
@@ -110,6 +118,7 @@ def _main(tile: Tile, name: str, w: FunctionBuilder) -> str:
     w.jump(end)
     w.start_block(end)
     w.close_loop(rows)
+    w.close_loop(deep)
     w.close_loop(panels)
     w.line("ret void")
     return f"define void @{name}({PARAMETERS}) #0 {{\n{w.text()}\n}}"
@@ -159,7 +168,7 @@ def _tile(tile: Tile, vectors: int, some: bool, w: FunctionBuilder) -> str:
         places += [tile.at(w, start, out) for out in outs]
     for place in places:
         w.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
-    blocks = w.open_loop("%k", PRODUCTS.block, "0", [("ptr", "%a"), ("i1", "false")])
+    blocks = w.open_loop("%k", PRODUCTS.block, "0", [("ptr", "%a"), ("i1", "%more")])
     end = w.new(f"add i64 {blocks.counter}, {PRODUCTS.block}")
     end = w.new(f"call i64 @llvm.smin.i64(i64 {end}, i64 %k)")
     a, more = blocks.values
