@@ -34,6 +34,7 @@ from retrograd.passes.lowering.contraction import Materialize, in_memory
 from retrograd.passes.lowering.overlap_add import added, folded, unrolls
 from retrograd.passes.lowering.rules import lowers
 from retrograd.passes.lowering.strided_views import (
+    SPREAD,
     as_product,
     reads_windows,
     slides,
@@ -250,7 +251,7 @@ def _by_rows(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) -> 
 
 
 def _parts(w: Node, rows: Shape) -> int:
-    """Into how many parts to divide the channels, so that the weights of one stay in the cache; 0
+    """Into how many parts to divide the channels, so that the products of a sum can be listed; 0
     where that is not possible, not known or not worth it."""
     kernels, channels, *kernel = w.shape
     size = product((kernels, *kernel))
@@ -261,7 +262,7 @@ def _parts(w: Node, rows: Shape) -> int:
     if size * channels < LEAST_SUM * kernels:
         return 0
     for parts in range(1, channels + 1):
-        if channels % parts == 0 and size * (channels // parts) * w.dtype.itemsize <= NEAR:
+        if channels % parts == 0 and size * (channels // parts) <= SPREAD * kernels:
             return parts if parts * kernels * kernels <= size * channels else 0
     return 0
 
