@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,10 @@ from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.codegen.types import literal
 from retrograd.runtime.compiler import engine
 from retrograd.runtime.executable import Executable
+from retrograd.runtime.openblas import openblas_address
+
+SQUARE = (384, 768, 1536)  # rows of matrices
+BY_ROWS, PLAIN = 101, 111  # as the BLAS calls the order in which a matrix lies
 
 
 class Rates(NamedTuple):
@@ -33,6 +39,48 @@ def clock() -> float:
         program([x])
         rates.append(float(program.times.sum()) / (time.perf_counter() - began))
     return max(rates)  # what the call takes beside its kernel makes it seem slower
+
+
+def peak() -> float:
+    """Operations a second of what does most of them: a loop of multiply-adds, or a product of
+    matrices by any BLAS at hand."""
+    return max(multiply_adds(), *(products(call) for call in blas_calls()))
+
+
+def blas_calls() -> Iterator[Callable[[Any, Any, Any], object]]:
+    """What multiplies matrices, into a third one: NumPy, PyTorch, and the OpenBLAS that programs
+    call."""
+    yield lambda a, b, c: np.matmul(a, b, out=c)
+    try:
+        import torch
+    except ImportError:
+        pass
+    else:
+        torch.set_num_threads(1)
+        of = torch.from_numpy
+        yield lambda a, b, c: torch.mm(of(a), of(b), out=of(c))
+    i, f, p = ctypes.c_int, ctypes.c_float, ctypes.c_void_p
+    address = openblas_address("rg_cblas_sgemm")
+    gemm = ctypes.CFUNCTYPE(None, i, i, i, i, i, i, f, p, i, p, i, f, p, i)(address)
+
+    def openblas(a: Any, b: Any, c: Any) -> None:
+        n, (x, y, z) = len(a), (m.ctypes.data for m in (a, b, c))
+        gemm(BY_ROWS, PLAIN, PLAIN, n, n, n, 1.0, x, n, y, n, 0.0, z, n)
+
+    yield openblas
+
+
+def products(call: Callable[[Any, Any, Any], object]) -> float:
+    """Operations a second of square products, of the size at which they are most."""
+    best = 0.0
+    for n in SQUARE:
+        a, b, c = np.ones((3, n, n), np.float32)
+        call(a, b, c)
+        for _ in range(10):
+            began = time.perf_counter()
+            call(a, b, c)
+            best = max(best, 2 * n**3 / (time.perf_counter() - began))
+    return best
 
 
 def multiply_adds() -> float:

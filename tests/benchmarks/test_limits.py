@@ -6,11 +6,12 @@ import re
 import sys
 from datetime import date
 
+import numpy as np
 import pytest
 
 from benchmarks.harness import limits
 from benchmarks.harness.limits import lines_of, markdown, missed
-from benchmarks.harness.rates import Rates, multiply_adds, streaming
+from benchmarks.harness.rates import Rates, blas_calls, multiply_adds, peak, streaming
 from benchmarks.harness.result import Outcome, Result
 from benchmarks.harness.results import updated
 from benchmarks.harness.workload import Target, Workload
@@ -81,6 +82,15 @@ def test_the_document_has_the_table_where_the_workload_is():
 def test_rates_are_of_this_machine():
     """Rough bounds: anything outside of them would be a mistake in units."""
     assert 1e9 < multiply_adds() < 1e12
+    assert 1e9 < peak() < 1e12
     near, far = streaming(1 << 14), streaming(1 << 26)
     assert 1e8 < far < 1e12
     assert 1e8 < near < 1e13
+
+
+def test_every_blas_multiplies():
+    a, b, c = np.random.default_rng(0).normal(size=(3, 20, 20)).astype(np.float32)
+    for call in blas_calls():
+        c[:] = 0
+        call(a, b, c)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
