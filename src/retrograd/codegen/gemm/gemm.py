@@ -94,6 +94,9 @@ class _Routine:
         functions.append(pack_rows(tile, "pack_rows", most, self._writer()))
         if not spread:
             functions.append(tile_function(tile, most, self._writer(), own=True))
+            functions += [
+                tile_function(tile, n + 1, self._writer(), there=True) for n in range(most)
+            ]
             functions.append(pack_columns(tile, self._writer()))
             functions.append(pack_rows(tile, "pack_left", self.stack // tile.lanes, self._writer()))
             some = self._writer(), self._writer(), self._writer(), self._writer()
@@ -170,6 +173,8 @@ class _Routine:
             self._areas()
         self.known = w.reserve("i8", align=1)
         self.wide = w.new(f"icmp sgt i64 %n, {tile.lanes}")  # else looking takes too long
+        if not self.spread:
+            self.wide = w.new(f"and i1 {self.wide}, {w.new(f'xor i1 {self.there}, true')}")
         self._limits()
         deep = w.open_loop("%k", self.depth)
         self.k0 = deep.counter
@@ -199,11 +204,13 @@ class _Routine:
         columns = self.whole("%n", tile.lanes)
         there = self.add(self.mul(self.k0, columns), self.mul(self.n0, self.kk))
         own = self.panels
+        start = self._right(self.k0, self.n0)
         self.panels = self.select(self.packed, tile.at(w, "%b", there), own, "ptr")
+        self.panels = self.select(self.there, start, self.panels, "ptr")
         copy, on = w.label(), w.label()
-        w.branch(self.packed, on, copy)
+        w.branch(w.new(f"or i1 {self.packed}, {self.there}"), on, copy)
         w.start_block(copy)
-        self._pack(own, self._right(self.k0, self.n0), self.nn, self.kk)
+        self._pack(own, start, self.nn, self.kk)
         w.jump(on)
         w.start_block(on)
 
@@ -264,11 +271,20 @@ class _Routine:
             self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
             less = w.new(f"and i1 {strided}, {w.new(f'xor i1 {self.packed}, true')}")
             depth = self.select(less, self.select(often, usual // 4, usual // 8), depth)
+            inside = w.new(f"and i64 {self.lead}, {TUNING.page_bytes - 1}")
+            crowded = w.new(f"icmp eq i64 {inside}, 0")
+            most = self.select(crowded, TUNING.gemm_few_crowded_rows, TUNING.gemm_few_rows)
+            few = w.new(f"icmp sle i64 %m, {most}")
+            copied = w.new(f"or i1 {self.packed}, {w.new(f'xor i1 {self.by_rows}, true')}")
+            self.there = w.new(f"and i1 {few}, {w.new(f'xor i1 {copied}, true')}")
+            depth = self.select(self.there, usual, depth)
         self.depth = self._depth(depth)
         width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
         pieces = self.even("%n", self.most(width, tile.columns))
         whole = self.div(self.add(pieces, tile.columns - 1), tile.columns)
         self.width = self.mul(whole, tile.columns)
+        if not self.spread:
+            self.width = self.select(self.there, tile.columns, self.width)
         self.height = w.new(f"and i64 {self.div(self.space, self.depth)}, {-self.stack}")
 
     def _usual_depth(self) -> str:
@@ -360,7 +376,7 @@ class _Routine:
         line = TUNING.cache_line_bytes // self.dtype.itemsize
         none = w.new(f"icmp sge i64 {row}, %k")
         if not self.spread:
-            none = w.new(f"or i1 {none}, {self.packed}")
+            none = w.new(f"or i1 {none}, {w.new(f'or i1 {self.packed}, {self.there}')}")
         self.lines = self.select(none, 0, self.div(self.add(length, line - 1), line))
 
     def _rows(self) -> None:
@@ -475,11 +491,15 @@ class _Routine:
             beside = w.new(f"getelementptr i8, ptr {a[0]}, i64 {TUNING.cache_line_bytes}")
             ahead = self.select(first, beside, ahead, "ptr")
             step = self.select(first, self.mul(a[2], self.dtype.itemsize), step)
+            later = tile.at(w, b, self.mul("%b_step", TUNING.gemm_panel_steps))
+            ahead = self.select(self.there, later, ahead, "ptr")
+            step = self.select(self.there, self.lead, step)
         left = self.sub(self.nn, j)
         own, start = "", ""
         if not self.spread:
             whole = w.new(f"icmp sgt i64 {left}, {tile.columns - tile.lanes}")
-            idle = w.new(f"xor i1 {w.new(f'or i1 {first}, {useful}')}, true")
+            busy = w.new(f"or i1 {first}, {w.new(f'or i1 {useful}, {self.there}')}")
+            idle = w.new(f"xor i1 {busy}, true")
             own, start = self._from_area(w.new(f"and i1 {whole}, {idle}"))
         c = tile.at(w, c, j)
         end = w.label()
@@ -490,16 +510,31 @@ class _Routine:
             here, fewer = w.label(), w.label()
             w.branch(w.new(f"icmp sgt i64 {lanes}, 0"), here, fewer)
             w.start_block(here)
-            plain = f"call void @tile{vectors}({given}, ptr {ahead}, i64 {step})"
-            if own and vectors == tile.vectors:
-                line = TUNING.cache_line_bytes
-                call = f"call void @tile{vectors}_own({given}, ptr {start}, i64 {line})"
-                self._either(own, call, plain)
-            else:
-                w.line(plain)
+            self._tile(vectors, given, f"ptr {ahead}, i64 {step}", (own, start))
             w.jump(end)
             w.start_block(fewer)
         w.jump(end)
         w.start_block(end)
         w.close_loop(panels, [self.select(first, done, self.add(done, 1))])
         return panels.values[0]
+
+    def _tile(self, vectors: int, given: str, fetched: str, own: tuple[str, str]) -> None:
+        """The call of a tile, of the kind that suits."""
+        plain = f"call void @tile{vectors}({given}, {fetched})"
+        if self.spread:
+            self.w.line(plain)
+            return
+        w = self.w
+        here, copied, end = w.label(), w.label(), w.label()
+        w.branch(self.there, here, copied)
+        w.start_block(here)
+        w.line(f"call void @tile{vectors}_there({given}, {fetched})")
+        w.jump(end)
+        w.start_block(copied)
+        if vectors == self.tile.vectors:
+            line = f"ptr {own[1]}, i64 {TUNING.cache_line_bytes}"
+            self._either(own[0], f"call void @tile{vectors}_own({given}, {line})", plain)
+        else:
+            w.line(plain)
+        w.jump(end)
+        w.start_block(end)

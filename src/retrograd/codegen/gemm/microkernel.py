@@ -88,8 +88,9 @@ def offset(w: FunctionBuilder, table: str, number: str) -> str:
 
 
 def tile_function(
-    tile: Tile, vectors: int, w: FunctionBuilder, own: bool = False, spread: bool = False
-) -> str:
+    tile: Tile, vectors: int, w: FunctionBuilder, own: bool = False, spread: bool = False,
+    there: bool = False,
+) -> str:  # fmt: skip
     """The function `tileN` of N vectors: `%rows` rows of c, the last vector of each only in its
     first `%lanes` lanes, take `%k` products each, after those that they have if there are `%more`.
     Products are added up in registers, block by block, and the blocks in c; of the first one
@@ -99,6 +100,9 @@ def tile_function(
     each step, memory at `%ahead` is fetched for later, and `%ahead` moves on. The function
     `tileN_own` fetches it to be written to: no other core keeps a copy. What the tile itself reads
     and writes is fetched in time as well: its part of c when it begins, the panel step by step.
+
+    The function `tileN_there` reads the right matrix where it is: `%ahead_step` bytes are from row
+    to row of it, and `%ahead` is a later row.
     """
     last = w.new("sub i64 %rows, 1")
     w.declare("i64 @llvm.smin.i64(i64, i64)")
@@ -123,7 +127,7 @@ def tile_function(
     end = w.new(f"add i64 {from_block}, {PRODUCTS.block}")
     end = w.new(f"call i64 @llvm.smin.i64(i64 {end}, i64 %k)")
     *found, position, b, ahead = _steps(
-        tile, a, (start, end), blocks.values, vectors, w, own, spread
+        tile, a, (start, end), blocks.values, masks, w, own, spread, there
     )
     outs = [tile.at(w, row, v * tile.lanes) for row in c for v in range(vectors)]
     counted = masks * len(c)
@@ -132,7 +136,7 @@ def tile_function(
         tile.store(w, x, out, m)
     w.close_loop(blocks, [position, b, ahead, "true"])
     w.line("ret void")
-    name = f"tile{vectors}" + "_own" * own
+    name = f"tile{vectors}" + "_own" * own + "_there" * there
     given = SPREAD if spread else PARAMETERS
     return f"define internal void @{name}({given}) #0 {{\n{w.text()}\n}}"
 
@@ -163,30 +167,35 @@ def with_earlier(
 
 
 def _steps(
-    tile: Tile, a: list[str], steps: tuple[str, str], at: Sequence[str], vectors: int,
+    tile: Tile, a: list[str], steps: tuple[str, str], at: Sequence[str], masks: list[str | None],
     w: FunctionBuilder,
-    own: bool, spread: bool,
+    own: bool, spread: bool, there: bool,
 ) -> list[str]:  # fmt: skip
     """The totals of these steps, and where the next one finds what it reads."""
+    vectors = len(masks)
     zero = types.literal(-0.0, tile.dtype, tile.lanes)
     carried = [(tile.vector, zero)] * (len(a) * vectors)
     carried += zip(("i64", "ptr", "ptr"), at[:3], strict=True)
     loop = w.open_loop(steps[1], 1, steps[0], carried)
     *totals, position, b, ahead = loop.values
     place = offset(w, "%a_step", position) if spread else position
-    row = [tile.load(w, tile.at(w, b, v * tile.lanes)) for v in range(vectors)]
+    seen = masks if there else [None] * vectors
+    row = [tile.load(w, tile.at(w, b, v * tile.lanes), m) for v, m in enumerate(seen)]
     new = []
     for i, start in enumerate(a):
         x = types.load(w, tile.at(w, start, place), tile.dtype)
         x = types.broadcast(w, x, tile.dtype, tile.lanes)
         new += [tile.added(w, x, y, totals[i * vectors + v]) for v, y in enumerate(row)]
     w.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    w.line(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 {int(own)}, i32 2, i32 1)")
+    if not there:
+        w.line(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 {int(own)}, i32 2, i32 1)")
     for v in range(vectors):  # the panel, of which the first-level cache has not all
-        soon = tile.at(w, b, (TUNING.gemm_panel_steps * vectors + v) * tile.lanes)
+        later = (TUNING.gemm_panel_steps * vectors + v) * tile.lanes
+        soon = tile.at(w, ahead, v * tile.lanes) if there else tile.at(w, b, later)
         w.line(f"call void @llvm.prefetch.p0(ptr {soon}, i32 0, i32 3, i32 1)")
     new.append(w.new(f"add i64 {position}, {1 if spread else '%a_step'}"))
-    new.append(tile.at(w, b, vectors * tile.lanes))
+    below = w.new(f"getelementptr i8, ptr {b}, i64 %ahead_step")
+    new.append(below if there else tile.at(w, b, vectors * tile.lanes))
     new.append(w.new(f"getelementptr i8, ptr {ahead}, i64 %ahead_step"))
     w.close_loop(loop, new)
     return loop.values
