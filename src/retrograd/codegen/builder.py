@@ -63,6 +63,17 @@ class FunctionBuilder:
         self.lines.append(f"{label}:")
         self.block = label
 
+    def line_if(self, condition: str, *lines: str) -> None:
+        """One line where a condition holds, the other where not; an empty one does nothing."""
+        *labels, end = self.label(), self.label(), self.label()
+        self.branch(condition, *labels)
+        for label, line in zip(labels, lines, strict=True):
+            self.start_block(label)
+            if line:
+                self.line(line)
+            self.jump(end)
+        self.start_block(end)
+
     def jump(self, label: str) -> None:
         self.line(f"br label %{label}")
 

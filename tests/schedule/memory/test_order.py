@@ -14,7 +14,7 @@ from retrograd.schedule.planning.plan import KernelPlan
 
 def graph(late: bool) -> Graph:
     """Products of large arrays, whose small contractions come last."""
-    x, w = input_node(spec((4096, 64), float32)), input_node(spec((64, 64), float32))
+    x, w = input_node(spec((8192, 64), float32)), input_node(spec((64, 64), float32))
     product = DotGeneral((1,), (0,))
     values = [x]
     for _ in range(10):
@@ -25,7 +25,7 @@ def graph(late: bool) -> Graph:
 
 
 def test_what_frees_memory_runs_as_soon_as_it_can():
-    unit = 4096 * 64 * 4
+    unit = 8192 * 64 * 4
     late, plain = KernelPlan(graph(True)), KernelPlan(graph(False))
     assert plain.peak_bytes({}) > 9 * unit
     assert late.peak_bytes({}) < 5 * unit

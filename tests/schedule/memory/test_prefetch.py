@@ -88,12 +88,12 @@ def test_areas_are_used_up_in_order_and_nothing_is_written(sizes):
     areas = [np.arange(size, dtype=np.uint8) for size in (640, 7, 1 << 20)]
     table = [word for area in areas for word in (area.ctypes.data, area.size)]
     soon = np.array([*table, 0, 0, 55], np.int64)
-    work, c = np.empty(1 << 19, np.uint8), np.full((m, n), np.nan, np.float32)
+    work, c = np.empty(TUNING.gemm_pack_bytes, np.uint8), np.full((m, n), np.nan, np.float32)
     i64, ptr = ctypes.c_int64, ctypes.c_void_p
-    kinds = [i64] * 3 + [ptr, i64, i64] * 2 + [ptr, i64, ctypes.c_bool, ptr, ptr, ptr]
+    kinds = [i64] * 3 + [ptr, i64, i64] * 2 + [ptr, i64, ctypes.c_bool, ptr, ptr, ptr, ptr]
     routine = ctypes.CFUNCTYPE(None, *kinds)(compiler.engine().address("rg_gemm_float32"))
     places = [x.ctypes.data for x in (a, b, c, work, soon)]
-    routine(m, n, k, places[0], k, 1, places[1], n, 1, places[2], n, False, *places[3:], None)
+    routine(m, n, k, places[0], k, 1, places[1], n, 1, places[2], n, False, *places[3:], None, None)
     np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-4)
     left = soon[1:6:2]
     taken = [area.size - rest for area, rest in zip(areas, left.tolist(), strict=True)]

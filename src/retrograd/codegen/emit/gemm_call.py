@@ -258,9 +258,8 @@ def _windows(w: KernelEmitter, nest: GemmNest, windows: Spread) -> None:
     _offsets(w, rows, steps, "0", k)
     vectors = w.new(f"getelementptr i32, ptr {steps}, i64 {k}")
     count = _vectors(w, columns, vectors, Tile.of(w.machine, dtype).lanes)
-    line = TUNING.cache_line_bytes
     used = 4 * (known(nest.mnk[2]) + len(VECTOR) * count)
-    copy = w.new(f"getelementptr i8, ptr {steps}, i64 {-(-used // line) * line}")
+    copy = w.new(f"getelementptr i8, ptr {steps}, i64 {used + -used % TUNING.cache_line_bytes}")
 
     def inside(_: Carried) -> Carried:
         starts = [w.scalar(v) for v in (nest.a.offset, nest.b.offset, nest.y)]

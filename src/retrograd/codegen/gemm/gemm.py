@@ -79,7 +79,6 @@ class _Routine:
         self.spread = spread  # the left matrix is
         self.stride = "ptr" if spread else "i64"  # what leads from row to row of it
         self.dtype: DType = tile.dtype
-        self.stack = max(tile.rows, tile.lanes)  # columns of a panel of the left matrix
         self.space = TUNING.gemm_pack_bytes // 2 // self.dtype.itemsize  # for either matrix
         self.declarations: dict[str, None] = {}
         self.w = self._writer()
@@ -98,7 +97,9 @@ class _Routine:
                 tile_function(tile, n + 1, self._writer(), there=True) for n in range(most)
             ]
             functions.append(pack_columns(tile, self._writer()))
-            functions.append(pack_rows(tile, "pack_left", self.stack // tile.lanes, self._writer()))
+            functions.append(
+                pack_rows(tile, "pack_left", self.tile.stack // tile.lanes, self._writer())
+            )
             some = self._writer(), self._writer(), self._writer(), self._writer()
             functions += skip_zeros.functions(tile, some)
         functions.append(self._main())
@@ -222,18 +223,7 @@ class _Routine:
             self.w.line(by_rows)
             return
         turned = f"call void @pack_columns({listed}, i64 {rows}, i64 %b_column)"
-        self._either(self.by_rows, by_rows, turned)
-
-    def _either(self, condition: str, yes: str, no: str) -> None:
-        w = self.w
-        first, second, end = w.label(), w.label(), w.label()
-        w.branch(condition, first, second)
-        for label, line in ((first, yes), (second, no)):
-            w.start_block(label)
-            if line:
-                w.line(line)
-            w.jump(end)
-        w.start_block(end)
+        self.w.line_if(self.by_rows, by_rows, turned)
 
     def _clear(self) -> None:
         """The sum of no products is zero."""
@@ -271,8 +261,7 @@ class _Routine:
             self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
             less = w.new(f"and i1 {strided}, {w.new(f'xor i1 {self.packed}, true')}")
             depth = self.select(less, self.select(often, usual // 4, usual // 8), depth)
-            inside = w.new(f"and i64 {self.lead}, {TUNING.page_bytes - 1}")
-            crowded = w.new(f"icmp eq i64 {inside}, 0")
+            crowded = w.new(f"icmp eq i64 {w.new(f'urem i64 {self.lead}, {TUNING.page_bytes}')}, 0")
             most = self.select(crowded, TUNING.gemm_few_crowded_rows, TUNING.gemm_few_rows)
             few = w.new(f"icmp sle i64 %m, {most}")
             copied = w.new(f"or i1 {self.packed}, {w.new(f'xor i1 {self.by_rows}, true')}")
@@ -285,7 +274,7 @@ class _Routine:
         self.width = self.mul(whole, tile.columns)
         if not self.spread:
             self.width = self.select(self.there, tile.columns, self.width)
-        self.height = w.new(f"and i64 {self.div(self.space, self.depth)}, {-self.stack}")
+        self.height = w.new(f"and i64 {self.div(self.space, self.depth)}, {-self.tile.stack}")
 
     def _usual_depth(self) -> str:
         """Rows of a block of the right matrix, where nothing asks for fewer."""
@@ -390,7 +379,7 @@ class _Routine:
             first = self.add(self.mul(m0, "%a_row"), self.mul(self.k0, "%a_step"))
             left = tile.at(w, "%a", first)
             given = f"ptr %work, ptr {left}, i64 {mm}, i64 {self.kk}, i64 %a_step"
-            self._either(self.copied, f"call void @pack_left({given})", "")
+            self.w.line_if(self.copied, f"call void @pack_left({given})", "")
         tiles = w.open_loop(mm, tile.rows, "0", [("i64", high.values[0])])
         i = tiles.counter
         c = tile.at(w, "%c", self.add(self.mul(self.add(m0, i), "%c_row"), self.n0))
@@ -409,7 +398,7 @@ class _Routine:
 
     def _left(self, left: str, i: str, mm: str) -> tuple[str, str, str]:
         """Row `i` of a block of the left matrix: its address, and the strides from there."""
-        w, tile, stack = self.w, self.tile, self.stack
+        w, tile, stack = self.w, self.tile, self.tile.stack
         start = w.new(f"and i64 {i}, {-stack}")
         copy = tile.at(w, "%work", self.add(self.mul(start, self.kk), self.sub(i, start)))
         plain = tile.at(w, left, self.mul(i, "%a_row"))
@@ -498,7 +487,7 @@ class _Routine:
         own, start = "", ""
         if not self.spread:
             whole = w.new(f"icmp sgt i64 {left}, {tile.columns - tile.lanes}")
-            busy = w.new(f"or i1 {first}, {w.new(f'or i1 {useful}, {self.there}')}")
+            busy = w.new(f"or i1 {w.new(f'or i1 {first}, {useful}')}, {self.there}")
             idle = w.new(f"xor i1 {busy}, true")
             own, start = self._from_area(w.new(f"and i1 {whole}, {idle}"))
         c = tile.at(w, c, j)
@@ -533,7 +522,7 @@ class _Routine:
         w.start_block(copied)
         if vectors == self.tile.vectors:
             line = f"ptr {own[1]}, i64 {TUNING.cache_line_bytes}"
-            self._either(own[0], f"call void @tile{vectors}_own({given}, {line})", plain)
+            self.w.line_if(own[0], f"call void @tile{vectors}_own({given}, {line})", plain)
         else:
             w.line(plain)
         w.jump(end)

@@ -36,6 +36,11 @@ class Tile:
         return self.vectors * self.lanes
 
     @property
+    def stack(self) -> int:
+        """Rows of a panel of the left matrix: whole vectors of whole tiles."""
+        return max(self.rows, self.lanes)
+
+    @property
     def scalar(self) -> str:
         return types.register_type(self.dtype)
 

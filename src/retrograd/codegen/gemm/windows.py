@@ -47,7 +47,7 @@ def windows_text(machine: Target, name: str) -> str:
     def writer() -> FunctionBuilder:
         return FunctionBuilder(lambda function: declared.update({function: None}))
 
-    vectors = _stack(tile) // tile.lanes
+    vectors = tile.stack // tile.lanes
     panel = replace(tile, vectors=vectors)
     functions = [pack_columns(panel, writer()), pack_rows(panel, "pack_rows", vectors, writer())]
     for vectors in range(1, tile.vectors + 1):
@@ -58,11 +58,6 @@ def windows_text(machine: Target, name: str) -> str:
     return "\n".join([*heads, *functions, "attributes #0 = { noinline nounwind }"]) + "\n"
 
 
-def _stack(tile: Tile) -> int:
-    """Rows of a panel of the left matrix."""
-    return max(tile.rows, tile.lanes)
-
-
 def _main(tile: Tile, name: str, w: FunctionBuilder) -> str:
     """A few vectors of columns at a time by all rows, block after block of products."""
     w.declare("i64 @llvm.smin.i64(i64, i64)")
@@ -70,8 +65,8 @@ def _main(tile: Tile, name: str, w: FunctionBuilder) -> str:
     stop = w.new(f"select i1 {asked}, ptr %stop, ptr @never")
     given = "ptr %work, ptr %a, i64 %m, i64 %k"
     by_columns = w.new("icmp eq i64 %a_step, 1")
-    _either(
-        w, by_columns,
+    w.line_if(
+        by_columns,
         f"call void @pack_columns({given}, i64 %a_row)",
         f"call void @pack_rows({given}, i64 %a_step)",
     )  # fmt: skip
@@ -83,27 +78,26 @@ def _main(tile: Tile, name: str, w: FunctionBuilder) -> str:
     w.line("ret void")
     w.start_block(on)
     left = w.new(f"sub i64 %count, {panels.counter}")
-    entry = _entry(w, "%vectors", w.new(f"mul i64 {panels.counter}, {len(VECTOR)}"))
+    entry = w.new(f"getelementptr [{len(VECTOR)} x i32], ptr %vectors, i64 {panels.counter}")
     some = w.new(f"call i64 @llvm.smin.i64(i64 {left}, i64 {tile.vectors})")
     some = _any_short(tile, entry, some, w)
     deep = w.open_loop("%k", TUNING.windows_depth)
     first = deep.counter
-    kk = w.new(f"sub i64 %k, {first}")
-    kk = w.new(f"call i64 @llvm.smin.i64(i64 {kk}, i64 {TUNING.windows_depth})")
-    steps, more = _entry(w, "%steps", first), w.new(f"icmp ne i64 {first}, 0")
+    kk, most = w.new(f"sub i64 %k, {first}"), TUNING.windows_depth
+    kk = w.new(f"call i64 @llvm.smin.i64(i64 {kk}, i64 {most})")
+    steps = w.new(f"getelementptr i32, ptr %steps, i64 {first}")
+    more = w.new(f"icmp ne i64 {first}, 0")
     rows = w.open_loop("%m", tile.rows)
     i = rows.counter
-    start = w.new(f"and i64 {i}, {-_stack(tile)}")
+    start = w.new(f"and i64 {i}, {-tile.stack}")
     inside = w.new(f"sub i64 {i}, {start}")
     c = tile.at(w, "%c", w.new(f"mul i64 {i}, %c_row"))
     wide = w.new(f"add i64 {w.new(f'sub i64 %m, {start}')}, {tile.lanes - 1}")
     wide = w.new(f"and i64 {wide}, {-tile.lanes}")
-    wide = w.new(f"call i64 @llvm.smin.i64(i64 {wide}, i64 {_stack(tile)})")
-    before = w.new(f"add i64 {w.new(f'mul i64 {start}, %k')}, {inside}")
-    a = w.new(f"add i64 {before}, {w.new(f'mul i64 {first}, {wide}')}")
-    a = tile.at(w, "%work", a)
-    many = w.new(f"sub i64 %m, {i}")
-    many = w.new(f"call i64 @llvm.smin.i64(i64 {many}, i64 {tile.rows})")
+    wide = w.new(f"call i64 @llvm.smin.i64(i64 {wide}, i64 {tile.stack})")
+    before = tile.at(w, "%work", w.new(f"add i64 {w.new(f'mul i64 {start}, %k')}, {inside}"))
+    a = tile.at(w, before, w.new(f"mul i64 {first}, {wide}"))
+    many = w.new(f"call i64 @llvm.smin.i64(i64 {w.new(f'sub i64 %m, {i}')}, i64 {tile.rows})")
     given = f"ptr {a}, ptr %b, ptr {steps}, ptr {entry}, ptr {c}, i64 %c_row, i64 {kk}, "
     given += f"i64 {many}, i64 {wide}, i1 {more}"
     end = w.label()
@@ -112,7 +106,7 @@ def _main(tile: Tile, name: str, w: FunctionBuilder) -> str:
         w.branch(w.new(f"icmp sge i64 {left}, {vectors}"), here, fewer)
         w.start_block(here)
         names = (f"call void @{kind}{vectors}({given})" for kind in ("part", "tile"))
-        _either(w, some, *names)
+        w.line_if(some, *names)
         w.jump(end)
         w.start_block(fewer)
     w.jump(end)
@@ -122,20 +116,6 @@ def _main(tile: Tile, name: str, w: FunctionBuilder) -> str:
     w.close_loop(panels)
     w.line("ret void")
     return f"define void @{name}({PARAMETERS}) #0 {{\n{w.text()}\n}}"
-
-
-def _either(w: FunctionBuilder, condition: str, yes: str, no: str) -> None:
-    first, second, end = w.label(), w.label(), w.label()
-    w.branch(condition, first, second)
-    for label, line in ((first, yes), (second, no)):
-        w.start_block(label)
-        w.line(line)
-        w.jump(end)
-    w.start_block(end)
-
-
-def _entry(w: FunctionBuilder, table: str, number: str | int) -> str:
-    return w.new(f"getelementptr i32, ptr {table}, i64 {number}")
 
 
 def _any_short(tile: Tile, entry: str, count: str, w: FunctionBuilder) -> str:

@@ -15,7 +15,7 @@ from retrograd.tuning import TUNING
 
 # Up to where loops of a contraction's own, which read operands where they are, take less time than
 # the routine, which first copies them; measured.
-FEW = 16  # rows of the result, where rows of the matrix on the right are contiguous
+FEW = 7  # rows of the result, where rows of the matrix on the right are contiguous
 NEAR = 1 << 15  # bytes of such a matrix, which stays in the first-level cache
 FAR = 1 << 21  # bytes of one that stays in no cache near by
 FEW_FAR = 8  # rows of the result, where such a matrix is far away
