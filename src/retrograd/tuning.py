@@ -135,7 +135,7 @@ class Tuning:
     cache_line_bytes: int = number(64, "bytes that are fetched at once")
     gemm_copy_stride_bytes: int = number(1024,
         "columns of the left matrix that lie so far apart are copied")
-    gemm_few_rows: int = number(64,
+    gemm_few_rows: int = number(32,
         "rows of a product up to which its right matrix is read where it is, if rows of that are "
         "contiguous")
     gemm_few_crowded_rows: int = number(16,
@@ -261,7 +261,7 @@ class Tuning:
         "calls of a program that met subnormal numbers, before it is tried out what they cost")
     subnormal_slowdown: float = number(1.5, "times as long that a call may take for their sake")
     subnormal_loss_s: float = number(1.0, "and seconds that they have cost, to be warned of")
-    subnormal_trial_s: float = number(0.02, "seconds for which a call is tried out each way")
+    subnormal_trial_s: float = number(0.002, "seconds for which a call is tried out each way")
     crowded_spin_s: float = number(2e-6,
         "the same where threads outnumber processors, or others need them")
     # fmt: on

@@ -142,7 +142,7 @@ def main() -> None:
             (0, -1) if how["tier"] == "compiled" else (1, 10**12)
         )
         if how["tier"] == "compiled":
-            tiered._cost = lambda node, sizes: 10**6
+            tiered.node_cost = lambda node, sizes: 10**6
     if how["full"]:  # cut every recording after so many operations
         trace_buffer.FULL = segments.LONGEST = how["full"]
     rg.num_threads(how["threads"])

@@ -119,16 +119,16 @@ def test_a_graph_of_absurd_size_is_refused_before_it_runs():
 
 def test_symbolic_sizes_are_refused_when_they_are_known(monkeypatch):
     monkeypatch.setattr(memory_limit, "UNNOTICED", 1000)
-    monkeypatch.setattr(memory_limit, "available_memory", lambda: 1_000_000)
+    monkeypatch.setattr(memory_limit, "available_memory", lambda: 2_000_000)
     program = Measured(large(Dim("N")))
     assert program([np.zeros(50, np.float32)])[0].shape == (50, 50)
     program.taken = 0
     with pytest.raises(MemoryLimitError) as caught:
-        program([np.zeros(400, np.float32)])
+        program([np.zeros(800, np.float32)])
     assert program.taken <= 10_000  # outputs of the sizes before, to see whether these are the same
-    assert "with the sizes {'N': 400}" in str(caught.value)
-    assert memory_limit.scaled(program.peak_bytes({"N": 400})) in str(caught.value)
-    assert "640 kB: output" in str(caught.value)
+    assert "with the sizes {'N': 800}" in str(caught.value)
+    assert memory_limit.scaled(program.peak_bytes({"N": 800})) in str(caught.value)
+    assert "2.56 MB: output" in str(caught.value)
     assert program([np.zeros(50, np.float32)])[0].shape == (50, 50)  # usable after an error
 
 

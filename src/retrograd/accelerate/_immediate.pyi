@@ -70,7 +70,6 @@ def install(
     places: dict[str, int],
     backend: str,
     capacity: int,
-    node_elements: int,
     long_run: int,
 ) -> None: ...
 def install_team(launcher: int, team: int, threads: Callable[[], int]) -> None: ...

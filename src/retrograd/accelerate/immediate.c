@@ -48,8 +48,7 @@ static PyObject *name_run, *name_prim, *name_array, *name_shared, *name_freed, *
 static PyObject *name_back, *name_code, *name_lasti, *name_file;
 static PyObject *strings;   /* of keys, each once */
 static Py_ssize_t capacity; /* keys that are remembered */
-static Py_ssize_t node_elements; /* that count as a call */
-static Py_ssize_t long_run;      /* calls after which a run is recorded */
+static Py_ssize_t long_run; /* calls after which a run is recorded */
 
 /* Have a place hold another object, which it takes; what was there goes last, as that may run code. */
 #define REPLACE(place, object)                       \
@@ -369,6 +368,7 @@ typedef struct {
     Size *inner;    /* sizes that may not be 0 or 1 */
     Py_ssize_t inners;
     char floating, single; /* whether the result is one, that is computed */
+    double weight;         /* time for an element of the first operand, in nodes */
 } Kernel;
 
 static int kernel_init(Kernel *self, PyObject *args, PyObject *keywords)
@@ -376,8 +376,8 @@ static int kernel_init(Kernel *self, PyObject *args, PyObject *keywords)
     PyObject *kind, *pattern, *reach, *inner;
     int floating, single;
     if (self->kind != NULL
-        || !PyArg_ParseTuple(args, "OOnnOOpp", &kind, &pattern, &self->names, &self->operands,
-                             &reach, &inner, &floating, &single))
+        || !PyArg_ParseTuple(args, "OOnnOOppd", &kind, &pattern, &self->names, &self->operands,
+                             &reach, &inner, &floating, &single, &self->weight))
         return -1;
     if (self->names > NAMES) {
         PyErr_SetString(PyExc_ValueError, "too many names");
@@ -1010,7 +1010,7 @@ static Call *call_of(Kernel *kernel, const Parts *p, PyObject *numbers, PyObject
 static void count(Run *run, const Kernel *kernel, const Parts *p)
 {
     run->calls++;
-    run->work += 1 + PyArray_SIZE((PyArrayObject *)p->arrays[0]) / node_elements;
+    run->work += 1 + (Py_ssize_t)((double)PyArray_SIZE((PyArrayObject *)p->arrays[0]) * kernel->weight);
     mix(run, (uint64_t)(uintptr_t)kernel->kind);
     for (int k = 0; k < p->shapes + p->whole; k++)
         mix(run, (uint64_t)p->sizes[k]);
@@ -1164,9 +1164,9 @@ static PyObject *install(PyObject *module, PyObject *args)
     PyObject *types, *of_thread, *getters, *said, *buffer, *number, *begin, *known, *backend;
     PyTypeObject **classes[] = {&handle_class, &graph_node_class, &leaf_class, &output_class,
                                 &call_class,   &moved_class,      &dtype_class};
-    if (!PyArg_ParseTuple(args, "O!OO!O!OOOO!Onnn", &PyTuple_Type, &types, &of_thread, &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "O!OO!O!OOOO!Onn", &PyTuple_Type, &types, &of_thread, &PyTuple_Type,
                           &getters, &PyDict_Type, &said, &buffer, &number, &begin, &PyDict_Type, &known,
-                          &backend, &capacity, &node_elements, &long_run))
+                          &backend, &capacity, &long_run))
         return NULL;
     if (handle_class != NULL || PyTuple_Size(types) != 7 || PyTuple_Size(getters) != MODES) {
         PyErr_SetString(PyExc_RuntimeError, "installed already, or by other classes or modes");

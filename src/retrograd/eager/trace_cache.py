@@ -251,7 +251,7 @@ class TraceSite:
         self.returned += weight
         self.kinds.add(what)
         kinds = len(self.kinds)
-        if self.returned >= self.patience * kinds and kinds <= TUNING.recorded_kinds:
+        if self.returned >= self.patience * min(kinds, 2) and kinds <= TUNING.recorded_kinds:
             self.allowed = TUNING.unknown_recordings + kinds
             self.recording = self.proven = True
             self.learning = False

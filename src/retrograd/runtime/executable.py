@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -178,8 +179,10 @@ class SpecializedExecutable:
         return self.program.peak_of(self.placement)
 
     def rest(self) -> None:
-        """Calls have gone on to other sizes: keep no large memory for these."""
+        """Calls have gone on to other sizes, which take over large memory."""
         if self.placement.arena + self.program.recipe.facts.scratch > TUNING.kept_arena_bytes:
+            with contextlib.suppress(IndexError):
+                self.program.spares[:] = [self.frames.pop().arena]
             self.frames.clear()
 
     def frame_in_common(self) -> CallFrame:
@@ -197,7 +200,7 @@ class SpecializedExecutable:
         threads = program.threads() if self.shared else 1
         size = placed.arena + recipe.facts.scratch * threads
         if arena is None:
-            arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
+            arena = program.arena(size + ALIGNMENT)
         copies = threads if recipe.facts.scratch else 0
         frame = CallFrame(recipe.slots * (1 + copies), arena, threads)
         for slot, array in enumerate(program.constants, recipe.facts.arguments):
@@ -269,6 +272,7 @@ class Executable:
         self._shaped: dict[tuple[int, ...], SpecializedExecutable] = {}
         self.last: SpecializedExecutable | None = None  # the sizes of the latest call
         self.common: Array | None = None  # the arena of brief runs
+        self.spares: list[Array] = []  # one at most, of calls of other sizes; pop is atomic
         self.address = self._code.address
         self.count = len(graph.inputs)
         self.donated: dict[int, int] = dict(facts.donated)
@@ -395,6 +399,14 @@ class Executable:
     def threads(self) -> int:
         """How many threads a program that shares work may use."""
         return threads_here()
+
+    def arena(self, size: int) -> Array:
+        """Memory of this size at least, and twice as much at most."""
+        with contextlib.suppress(IndexError):
+            spare = self.spares.pop()
+            if size <= spare.nbytes <= 2 * size and spare is not self.common:
+                return spare
+        return self.allocate((size,), np.dtype(np.uint8))
 
     @staticmethod
     def allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -166,7 +166,7 @@ def test_what_does_not_return_costs_half_as_often_each_time():
 
 def test_several_things_have_to_return_more_often_and_many_are_not_recorded():
     few, many = TraceSite(), TraceSite()
-    for i in range(4 * TUNING.returned_runs):
+    for i in range(2 * TUNING.returned_runs):
         few.ran(i % 4, 1.0)
         assert not few.recording
     for i in range(4):

@@ -32,6 +32,7 @@ from retrograd.ir import (
     as_dtype,
     evaluate,
     made_by,
+    product,
     provenance,
     reachable,
     substitute,
@@ -40,6 +41,7 @@ from retrograd.ops.assume import Assume
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array, bind
+from retrograd.runtime.executors.tiered import node_cost
 from retrograd.tuning import TUNING
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -174,11 +176,12 @@ class CallKind:
 
     __slots__ = (
         "_backward", "_forward", "arguments", "handed_over", "inner", "is_sized", "kept", "kernel",
-        "leaves", "outputs", "pattern", "result", "site",
+        "leaves", "outputs", "pattern", "result", "site", "weight",
     )  # fmt: skip
 
     kernel: CallKernel
     pattern: SizePattern
+    weight: float  # the time of a call for an element of the first operand, in nodes
 
     def __init__(self, arguments: Arguments, pattern: SizePattern, dtypes: Sequence[Any]) -> None:
         types, tensors = pattern.types(dtypes), len(dtypes)
@@ -236,6 +239,12 @@ class CallKind:
                 self.inner |= {d for d in node.shape if isinstance(d, Dim) and str(d) not in sizes}
         if not self.serves(sizes):
             raise Unfit
+
+    def weigh(self, shapes: Shapes) -> None:
+        """Say how long calls take, by those of operands of these shapes."""
+        sizes = self.pattern.sizes(shapes)
+        nodes = sum([node_cost(x, sizes) - 1 for x in reachable([y.node for y in self.outputs])])
+        self.weight = nodes / max(product(shapes[0]), 1)
 
     def serves(self, sizes: Mapping[str, int]) -> bool:
         """Whether no size inside is 0 or 1."""
@@ -323,7 +332,7 @@ def kernel_of(kind: CallKind) -> CallKernel:
     floating = bool(kind.outputs) and kind.outputs[0].floating
     return CallKernel(
         kind, [e for row in pattern.entries for e in row], min(pattern.names, 16), tensors, reach,
-        [] if None in inner else inner, floating, single,
+        [] if None in inner else inner, floating, single, kind.weight,
     )  # fmt: skip
 
 
@@ -397,6 +406,7 @@ def _generalized(
             kind = CallKind(arguments(), pattern, dtypes)
             if pattern.names:
                 kind.check(pattern.sizes(shapes))
+            kind.weigh(shapes)
             kind.kernel = kernel_of(kind)
         except (RetrogradError, TypeError, ValueError, Unfit):
             continue

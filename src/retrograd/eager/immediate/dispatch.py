@@ -108,7 +108,11 @@ def run_call(
     kind = kind_of(call, dtypes, shapes, arguments)
     if kind is None:
         return MISSED
-    _count((id(kind), *[n for shape in shapes for n in shape]), found[1], given[0].size)
+    _count(
+        (id(kind), *[n for shape in shapes for n in shape]),
+        found[1],
+        int(given[0].size * kind.weight),
+    )
     try:
         given += [np.empty(n, np.bool_) if kind.is_sized else None for n in ints]
     except MemoryError:
@@ -125,13 +129,14 @@ def _is_long(run: Run | None) -> bool:
     return True
 
 
-def _count(what: Iterable[int], edges: Sequence[Edge], elements: int) -> None:
-    """A call runs: part of what tells runs apart, with the calls that its operands come from."""
+def _count(what: Iterable[int], edges: Sequence[Edge], nodes: int) -> None:
+    """A call runs, which takes as long as so many nodes: part of what tells runs apart, with the
+    calls that its operands come from."""
     run = CURRENT.run
     if run is None:  # ended meanwhile, see `listed_in`
         return
     run.calls += 1
-    run.work += 1 + elements // TUNING.node_elements
+    run.work += 1 + nodes
     for x in what:
         run.mix(x)
     for edge in edges:
@@ -177,7 +182,7 @@ def run_join(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, An
     except (ValueError, np.exceptions.AxisError):
         return MISSED
     is_new = array.ndim > arrays[0].ndim
-    _count((id(f), axis, len(arrays), *array.shape), edges, array.size)
+    _count((id(f), axis, len(arrays), *array.shape), edges, array.size // TUNING.node_elements)
     tracked = tracked and array.dtype.kind in "fcV"
     if not (tracked or freed):
         return LazyTensor.handle_class.dehydrated(array)

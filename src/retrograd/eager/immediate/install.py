@@ -38,7 +38,6 @@ def install_immediate(handles: type, begin_run: Callable[[], bool]) -> None:
         PLACES,
         _BACKEND.get(),
         TUNING.remembered_calls,
-        TUNING.node_elements,
         TUNING.long_run_calls,
     )  # fmt: skip
     fast_path.compiled.install_immediate(compiled.serve)

@@ -51,7 +51,7 @@ class TieredProgram:
         """Of a graph with names for sizes, `sizes` are some that it is run at."""
         self.graph = graph
         nodes = len(graph.body)
-        self._cost = sum([_cost(node, sizes or {}) for node in graph.body])
+        self._cost = sum([node_cost(node, sizes or {}) for node in graph.body])
         self._long = is_long(graph)
         self._patience = (
             nodes * (nodes // 300)
@@ -109,7 +109,7 @@ class TieredProgram:
         return results
 
 
-def _cost(node: Node, sizes: Mapping[str, int]) -> int:
+def node_cost(node: Node, sizes: Mapping[str, int]) -> int:
     """What interpreting a node costs, in nodes."""
     types = [x.type for x in (node, *node.inputs)]
     if not all(t.is_static or t.dim_names <= sizes.keys() for t in types):
