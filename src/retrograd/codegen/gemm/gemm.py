@@ -10,13 +10,13 @@ result are added up in the order of `ops/numerics/summation.py`, as in the loops
 there are more products than are a group, a part of c at a time is computed (`split_k.py`).
 
 The work is cut so that what is used again is near. A *tile* of results stays in registers: a few
-rows, and as many columns as a few vectors have. The right matrix is copied, a block at a time, into
-*panels* as wide as a tile, in the order in which tiles read them; a block stays in the second-level
-cache while the rows of the left matrix pass by. While they do, the next block is fetched from
-memory. Of the left matrix elements are read one by one, where they are, unless its columns are
-contiguous and so far apart that caches, which have few places for addresses a power of two apart,
-would lose them between panels: then it is copied as well. Blocks of further rows go on from what is
-in c.
+rows, and as many columns as a few vectors have. The right matrix is copied, unless few rows pass
+by, a block at a time, into *panels* as wide as a tile, in the order in which tiles read them; a
+block stays in the second-level cache while the rows of the left matrix pass by. While they do, the
+next block is fetched from memory. Of the left matrix elements are read one by one, where they are,
+unless its columns are contiguous and so far apart that caches, which have few places for addresses
+a power of two apart, would lose them between panels: then it is copied as well. Blocks of further
+rows go on from what is in c.
 
 A right matrix that many products read, as in a loop, is copied once: `rg_pack_float32(n, k, b,
 b_step, b_column, to)` copies all of its blocks to `to`, which has room for its columns rounded up
