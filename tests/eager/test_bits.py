@@ -117,7 +117,7 @@ def fresh(cost: int | None = None, full: int = 0) -> Iterator[None]:
     once, or never; recordings cut after so many operations."""
     with pytest.MonkeyPatch.context() as patch:
         if cost is not None:
-            patch.setattr(tiered, "_cost", lambda node, sizes: cost)
+            patch.setattr(tiered, "node_cost", lambda node, sizes: cost)
         if full:
             patch.setattr(trace_buffer, "FULL", full)
             patch.setattr(segments, "LONGEST", full)
