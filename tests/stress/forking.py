@@ -6,6 +6,7 @@ have.
 """
 
 import faulthandler
+import logging  # noqa: F401 (Python fails where a thread imports it while the process forks)
 import multiprocessing
 import os
 import random
