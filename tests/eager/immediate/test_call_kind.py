@@ -82,3 +82,21 @@ def test_a_function_that_needs_a_size_has_a_kind_for_each():
     kinds = [of((n,)) for n in (3, 9, 4)]
     assert len(set(map(id, kinds))) == 3
     assert [k.outputs[0].node.op for k in kinds] == ["reduce_max", "reduce_sum", "reduce_max"]
+
+
+def weight(f, *shapes):
+    """Nodes that a call takes as long as, of operands of these shapes."""
+    given = tuple([np.dtype(np.float32)] * len(shapes))
+    found = kind_of(
+        (f, "weight"), given, shapes,
+        lambda: Arguments(f, [OperandIndex(k) for k in range(len(shapes))], {}),
+    )  # fmt: skip
+    assert found is not None
+    return found.weight * np.prod(shapes[0])
+
+
+def test_the_weight_of_a_call_is_that_of_what_it_computes():
+    """Products count as such; operands, which may be large tables, do not count."""
+    assert weight(rg.matmul, (512, 512), (512, 512)) > 50
+    assert weight(rg.matmul, (4, 8), (8, 4)) == 0
+    assert weight(lambda table: rg.sum(table, axis=0), (1 << 20, 4)) == 0

@@ -243,7 +243,8 @@ class CallKind:
     def weigh(self, shapes: Shapes) -> None:
         """Say how long calls take, by those of operands of these shapes."""
         sizes = self.pattern.sizes(shapes)
-        nodes = sum([node_cost(x, sizes) - 1 for x in reachable([y.node for y in self.outputs])])
+        computed = [x for x in reachable([y.node for y in self.outputs]) if x.inputs]
+        nodes = sum([node_cost(x, sizes) - 1 for x in computed])
         self.weight = nodes / max(product(shapes[0]), 1)
 
     def serves(self, sizes: Mapping[str, int]) -> bool:
