@@ -28,6 +28,7 @@
 #define OPERANDS 60 /* the same of tensors; a mask of operands is a number */
 #define OUTPUTS 16
 #define NAMES 16
+#define ANY (-((int64_t)1 << 62)) /* in a pattern: a size that is made of others */
 #define CELLS 128            /* inputs of a program */
 #define SPARE_BYTES (1 << 20) /* memory that is kept for the next call */
 #define READABLE (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)
@@ -361,9 +362,11 @@ typedef struct {
     PyObject *kind; /* what Python knows of it */
     Brief *plain, *tracked;
     Back *back;
-    /* The sizes of operands, one behind the other: those that are known, and -1 - k for name k. */
+    /* The sizes of operands, one behind the other: those that are known, -1 - k for name k, and ANY. */
     int64_t *pattern;
-    Py_ssize_t sizes, names, operands, results;
+    Py_ssize_t sizes, names, operands, outputs;
+    /* Outputs, and what is inside and became an operand of a gradient that is a call, behind. */
+    Py_ssize_t results;
     int64_t *reach; /* for each result, the operands that a gradient goes to */
     Size *inner;    /* sizes that may not be 0 or 1 */
     Py_ssize_t inners;
@@ -388,7 +391,8 @@ static int kernel_init(Kernel *self, PyObject *args, PyObject *keywords)
     self->floating = (char)floating;
     self->single = (char)single;
     self->pattern = numbers_of(pattern, &self->sizes);
-    self->reach = self->pattern != NULL ? numbers_of(reach, &self->results) : NULL;
+    self->reach = self->pattern != NULL ? numbers_of(reach, &self->outputs) : NULL;
+    self->results = self->outputs;
     self->inner = self->reach != NULL ? sizes_of(inner, &self->inners) : NULL;
     return self->inner != NULL ? 0 : -1;
 }
@@ -482,7 +486,10 @@ static int names_in(const Kernel *kernel, const int64_t *sizes, Py_ssize_t count
     memset(names, 0, (size_t)kernel->names * sizeof *names);
     for (Py_ssize_t k = 0; k < count; k++) {
         int64_t entry = kernel->pattern[k], n = sizes[k];
-        int64_t *name = &names[-1 - entry];
+        int64_t *name;
+        if (entry == ANY)
+            continue;
+        name = &names[entry < 0 ? -1 - entry : 0];
         if (entry >= 0) {
             if (entry != n)
                 return 0;
@@ -501,7 +508,29 @@ static int names_in(const Kernel *kernel, const int64_t *sizes, Py_ssize_t count
     return 1;
 }
 
+/* There are more results behind the outputs: the operands that a gradient goes to from each. */
+static PyObject *kernel_extend(Kernel *self, PyObject *reach)
+{
+    Py_ssize_t outputs = self->outputs, more;
+    int64_t *found = numbers_of(reach, &more), *all = NULL;
+    if (found != NULL)
+        all = PyMem_Malloc((size_t)(outputs + more + 1) * sizeof *all);
+    if (all == NULL) {
+        PyMem_Free(found);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    memcpy(all, self->reach, (size_t)outputs * sizeof *all);
+    memcpy(all + outputs, found, (size_t)more * sizeof *all);
+    PyMem_Free(found);
+    PyMem_Free(self->reach);
+    self->reach = all;
+    self->results = outputs + more;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef kernel_methods[] = {
+    {"extend", (PyCFunction)kernel_extend, METH_O,
+     "There are more results: the operands that a gradient goes to from each behind the outputs."},
     {"forward", (PyCFunction)kernel_forward, METH_VARARGS,
      "Run this for the results, and with the first argument for what a gradient needs."},
     {"backward", (PyCFunction)kernel_backward, METH_VARARGS,
@@ -1210,6 +1239,10 @@ static PyMethodDef module_methods[] = {
      "The addresses of what launches programs that threads share, and of who they are; how many "
      "threads there may be."},
     {"walk", walk_from, METH_O, "The way back from a result; None where Python has to look for it."},
+    {"pull", pull, METH_VARARGS,
+     "The gradients of the operands of a call, None where there is none: the call, from which "
+     "results, to which operands, with gradients so far (as masks), and values as for "
+     "FunctionCall.pulled."},
     {"clear", clear, METH_NOARGS, "Forget all kernels."},
     {NULL},
 };

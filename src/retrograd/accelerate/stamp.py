@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "02c52f57"
+STAMP = "a086fee8"
 
 
 def stamp_of_sources(folder: Path) -> str:

@@ -9,6 +9,7 @@
 typedef struct {
     Call *call;
     PyObject **gradients; /* of its results, so far */
+    Py_ssize_t results;   /* as many as there were when the walk met it */
 } Step;
 
 /* The calls below a result. One walk at a time: a call knows its place in the last that met it. */
@@ -51,7 +52,7 @@ static int walk_clear(Walk *self)
     self->count = 0;
     for (Py_ssize_t k = 0; k < n; k++) {
         Step *step = &self->steps[k];
-        for (Py_ssize_t i = 0; i < results_of(step->call); i++)
+        for (Py_ssize_t i = 0; i < step->results; i++)
             Py_XDECREF(step->gradients[i]);
         PyMem_Free(step->gradients);
         Py_DECREF((PyObject *)step->call);
@@ -110,7 +111,8 @@ static int meet(Walk *walk, PyObject *object)
         walk->room = room;
     }
     step = &walk->steps[walk->count];
-    step->gradients = PyMem_Calloc((size_t)results_of(call) + 1, sizeof *step->gradients);
+    step->results = results_of(call);
+    step->gradients = PyMem_Calloc((size_t)step->results + 1, sizeof *step->gradients);
     if (step->gradients == NULL)
         return -1;
     Py_INCREF(object);
@@ -230,7 +232,7 @@ static void find_way(Walk *walk, const Step *step, PyObject **leaf_gradients, co
     way->from = way->to = way->more = 0;
     for (; n < given; n++)
         way->values[n] = PyTuple_GetItem(call->given, n);
-    for (Py_ssize_t i = 0; i < kernel->results; i++)
+    for (Py_ssize_t i = 0; i < step->results; i++)
         if (step->gradients[i] != NULL) {
             way->from |= (int64_t)1 << i;
             reach |= kernel->reach[i];
@@ -341,6 +343,34 @@ static int ask_back(PyObject *call, Way *way)
     return 0;
 }
 
+/* The gradients of the operands of a call, None where there is none: `FunctionCall.pulled`. */
+static PyObject *pull(PyObject *module, PyObject *args)
+{
+    PyObject *object, *values, *gradients[OPERANDS] = {NULL}, *result = NULL;
+    long long from, to, more;
+    Call *call;
+    Way way;
+    if (!PyArg_ParseTuple(args, "OLLLO!", &object, &from, &to, &more, &PyTuple_Type, &values))
+        return NULL;
+    call = (Call *)object;
+    if (TYPE(object) != call_class || call->given == NULL || !is_small(call)
+        || PyTuple_Size(values) > VALUES || to >> PyTuple_Size(call->edges) != 0)
+        return PyObject_CallMethod(object, "pulled", "LLLO", from, to, more, values);
+    way.from = from;
+    way.to = to;
+    way.more = more;
+    way.count = PyTuple_Size(values);
+    for (Py_ssize_t k = 0; k < way.count; k++)
+        way.values[k] = PyTuple_GetItem(values, k);
+    for (int k = 0; k < OPERANDS; k++)
+        way.place[k] = to >> k & 1 ? &gradients[k] : NULL;
+    if (go_back(call, &way) || (!PyErr_Occurred() && ask_back(object, &way) == 0))
+        result = tuple_of(gradients, PyTuple_Size(call->edges), NULL, 0, 0);
+    for (int k = 0; k < OPERANDS; k++)
+        Py_XDECREF(gradients[k]);
+    return result;
+}
+
 /* Go back through a call that moves elements: it adds to what there is. Of what nobody asks for, an
    ellipsis is in the place of the gradient so far. */
 static int go_back_moved(Walk *walk, const Step *step, PyObject **leaf_gradients,
@@ -397,7 +427,7 @@ static int go_through(Walk *walk, PyObject **leaf_gradients, const char *asked, 
                     return -1;
             }
         }
-        for (Py_ssize_t i = 0; i < results_of(step->call); i++)
+        for (Py_ssize_t i = 0; i < step->results; i++)
             Py_CLEAR(step->gradients[i]);
     }
     return 0;

@@ -90,6 +90,9 @@ class CallKernel:
     def __init__(self, kind: Any, *facts: Any) -> None:
         self.kind = kind
 
+    def extend(self, reach: Any) -> None:
+        """There are more results behind the outputs, from which a gradient goes to operands."""
+
 
 if compiled is not None and not TYPE_CHECKING:
     Run, CallBase, OutputBase, CallKernel = (

@@ -29,10 +29,10 @@ from retrograd.runtime.backend import Array
 
 
 def gradients_by_calls(
-    root: LazyTensor, seed: Array, wanted: Collection[Node] = ()
+    root: LazyTensor, seed: Array, wanted: Collection[Node] = (), alone: bool = False
 ) -> dict[Node, tuple[LazyTensor | None, Array]] | None:
     """The gradient of what calls alone lead to, by leaf, with the handle that gets it: found in C.
-    None where Python has to find it."""
+    None where Python has to find it, and with `alone` where others than `wanted` would get one."""
     if compiled is None or not isinstance(root._state, Output) or current_backend() != "llvm":
         return None
     walk = compiled.walk(root._state)
@@ -45,6 +45,8 @@ def gradients_by_calls(
             return None
         handles.append(leaf_handle(x))
     pairs = list(zip(walk.leaves, handles, strict=True))
+    if alone and any(h is not None and x not in wanted for x, h in pairs):
+        return None
     asked = [h is not None or x in wanted for x, h in pairs]
     found = walk.run(seed, asked, SlicedGradients())
     return {x: (h, g) for (x, h), g in zip(pairs, found, strict=True) if g is not None}

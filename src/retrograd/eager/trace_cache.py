@@ -54,6 +54,7 @@ class TraceNode(TraceNodeBase):
         "stopped",
         "type",
         "value_and_grads",
+        "with_graphs",
         "without_history",
     )  # fmt: skip
 
@@ -76,6 +77,8 @@ class TraceNode(TraceNodeBase):
         self.reach: tuple[int, ...] | None = None
         self.gradients: dict[Any, tuple[TraceNode | None, ...]] = {}
         self.value_and_grads: dict[Any, tuple[TraceNode | None, ...]] = {}  # see `differentiated`
+        # The same with the order of what came before: see `with_graph`.
+        self.with_graphs: dict[Any, list[tuple[int, tuple[TraceNode | None, ...]]]] = {}
 
     def stop(self) -> TraceNode:
         """The same value as a constant to differentiation."""
@@ -134,6 +137,20 @@ class TraceNode(TraceNodeBase):
             nodes, value = self._pulled(seeds([self.node]), wanted), self.stop()
             found = (value, *[None if g is None else self._gradient(g, value) for g in nodes])
             self.value_and_grads[key] = found
+        return found
+
+    def with_graph(
+        self, wanted: Sequence[TraceNode], last: int
+    ) -> tuple[TraceNode | None, ...]:
+        """Gradients as above, through which gradients go, as steps of a recording behind `last`:
+        see `next_in_program_order`."""
+        for first, found in self.with_graphs.get(tuple(wanted), ()):
+            if first >= last:
+                return found
+        first = self.site.newest
+        nodes = self._pulled(seeds([self.node]), wanted)
+        found = tuple([None if g is None else self.site.trace_node(g) for g in nodes])
+        self.with_graphs.setdefault(tuple(wanted), []).append((first, found))
         return found
 
     def _pulled(self, start: Sequence[Node], wanted: Sequence[TraceNode]) -> list[Node | None]:

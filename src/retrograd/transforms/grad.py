@@ -22,6 +22,7 @@ from retrograd.tracing.scope import (
     call_site,
     called_on,
     detach_results,
+    differentiating,
     gradients,
     is_tracked,
     match_cotangents,
@@ -34,7 +35,7 @@ from retrograd.tracing.scope import (
     to_node,
     with_aux,
 )
-from retrograd.transforms.grad_cache import cached_gradients, force_arguments, fresh_leaves, release
+from retrograd.transforms.grad_cache import eager_gradients, outside, release, stand_ins
 
 
 def value_and_grad(
@@ -66,27 +67,37 @@ def value_and_grad(
         numbers = select(args, argnums, "grad")
         chosen = tuple(args[i] for i in numbers)
         leaves, structure = pytree.flatten(chosen)
-        plain = force_arguments(leaves)
-        nodes = differentiable(leaves, chosen, "grad")
-        own = fresh_leaves(nodes) if plain else None
-        inner = own or [stand_in(n) for n in nodes]
-        result = called_on(
-            lambda *new, **kwargs: f(*substituted(args, numbers, new), **kwargs),
-            structure, inner, kwargs,
-        )  # fmt: skip
-        value, aux = with_aux(result, has_aux, "scalar")
-        if own:
-            release(own)
-            found = None if has_aux else cached_gradients(value, own)
+        own = stand_ins(leaves)
+        if own is not None:
+            try:
+                with differentiating(()):
+                    new = pytree.unflatten(structure, own)
+                    result = f(*substituted(args, numbers, new), **kwargs)
+                value, aux = with_aux(result, has_aux, "scalar")
+                found = eager_gradients(value, own)
+            finally:
+                release(own)
             if found is not None:
-                value, grads = found[0], pytree.unflatten(structure, found[1])
-                return value, grads[0] if isinstance(argnums, int) else grads
-        y = _scalar(value)
+                tracked, slopes = found
+                value, aux = outside((value, aux), tracked)
+                return _given(value, aux, pytree.unflatten(structure, slopes))
+            y, inner = _scalar(value), [x.node for x in own]
+        else:
+            inner = [stand_in(n) for n in differentiable(leaves, chosen, "grad")]
+            result = called_on(
+                lambda *new, **kwargs: f(*substituted(args, numbers, new), **kwargs),
+                structure, inner, kwargs,
+            )  # fmt: skip
+            value, aux = with_aux(result, has_aux, "scalar")
+            y = _scalar(value)
         with call_site():
             ends = gradients(pullback([y], seeds([y]), [wide(n) for n in inner]), inner, [y])
         tracked = is_tracked([y, *ends])
-        grads = pytree.unflatten(structure, tensors(ends, inner, tracked))
         value, aux = detach_results((value, aux), tracked)
+        return _given(value, aux, pytree.unflatten(structure, tensors(ends, inner, tracked)))
+
+    def _given(value: Any, aux: Any, grads: Any) -> Any:
+        """What the caller gets."""
         return (value, aux) if has_aux else value, grads[0] if isinstance(argnums, int) else grads
 
     return call

@@ -5,21 +5,24 @@ A gradient goes back through calls one at a time, from the last to the first."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
+from retrograd.autodiff import pullback
 from retrograd.eager.grad_fn import Output, full_history, next_number
 from retrograd.eager.immediate.brief import hand_over_backward
 from retrograd.eager.immediate.call_kind import CallKind
-from retrograd.eager.immediate.slicing import SlicedGradients
+from retrograd.eager.immediate.slicing import SlicedGradients, sliced
 from retrograd.eager.immediate_base import CallBase, CallKernel
 from retrograd.eager.leaf import leaf
 from retrograd.eager.trace_buffer import listed_in
 from retrograd.eager.trace_cache import TraceNode
-from retrograd.ir import Node, Provenance, Source, made_by, provenance
+from retrograd.eager.trace_program import TraceProgram
+from retrograd.ir import Node, Provenance, Source, TensorType, made_by, provenance
 from retrograd.ir.source import user_place
+from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array
 
 Edge = Output | Node | None  # what a gradient with respect to an operand goes to
@@ -80,9 +83,23 @@ class Call(CallBase):
         found: Node = self.nodes[k]
         return found
 
+    @property
     @abstractmethod
+    def results(self) -> int:
+        """How many results a gradient may come from."""
+
+    @abstractmethod
+    def reach(self, k: int) -> list[int]:
+        """The operands that a gradient reaches from output number k."""
+
+    def reached_from(self, leading: Collection[int]) -> list[int]:
+        """The results that a gradient goes from to one of these operands."""
+        return [k for k in range(self.results) if any(i in leading for i in self.reach(k))]
+
     def reached(self, k: int) -> list[Node]:
-        """The leaves of the operands that a gradient reaches from output number k."""
+        """The leaves of these."""
+        leaves = self.leaves
+        return [x for i in self.reach(k) if (x := leaves[i]) is not None]
 
     @abstractmethod
     def backward(
@@ -134,8 +151,8 @@ class FunctionCall(Call):
         ]
         values += [*self.ints, *self.numbers]
         kind = self.kind
-        if kind.arguments.is_traced:
-            self.nodes = kind.nodes(values, self.given)
+        if kind.arguments.is_traced or kind.interior:
+            self.nodes = kind.nodes(values, self.given, self.numbers)
             return
         with made_by(self.made_here()), np.errstate(all="ignore"):
             result = kind.arguments.call(values)
@@ -143,11 +160,24 @@ class FunctionCall(Call):
         _paired(kind.result, result, found)
         self.nodes = [found[y] for y in kind.outputs]
 
-    def reached(self, k: int) -> list[Node]:
-        """The leaves of the operands that a gradient reaches from output number k."""
-        leaves = self.leaves
-        found = [leaves[i] for i in self.kind.outputs[k].slots() if i < len(leaves)]
-        return [x for x in found if x is not None]
+    def made(self, k: int) -> Node:
+        """The node of result number k."""
+        if k >= len(self.nodes):  # of what became one when its nodes had been made
+            before, self.nodes = self.nodes, None
+            self.unfold()
+            self.nodes = [*before, *self.nodes[len(before) :]]
+        return super().made(k)
+
+    @property
+    def results(self) -> int:
+        """How many results a gradient may come from."""
+        return len(self.kind.results)
+
+    def reach(self, k: int) -> list[int]:
+        """The operands that a gradient reaches from result number k."""
+        edges, y = self.edges, self.kind.results[k]
+        slots = y.slots() if y.floating else ()
+        return [i for i in slots if 0 <= i < len(edges) and edges[i] is not None]
 
     def backward(
         self, cotangents: Mapping[int, Array], asks: Callable[[Node], bool],
@@ -156,7 +186,7 @@ class FunctionCall(Call):
         """Add the gradients of operands to `found`, given those of results."""
         given = tuple(sorted(cotangents))
         kind, own = self.kind, self.leaves
-        reach = {k for i in given for k in kind.outputs[i].slots() if k < len(own)}
+        reach = {k for i in given for k in self.reach(i)}
         at = tuple([k for k in sorted(reach) if (x := own[k]) is not None and asks(x)])
         if not at:
             return
@@ -188,20 +218,35 @@ class FunctionCall(Call):
     ) -> dict[int, Array]:  # fmt: skip
         """The gradients of operands that there are."""
         plan = self.kind.backward(given, at, more)
-        numbers = dict(enumerate(self.numbers))
+        results = [] if plan.program is None else self._run(plan.program, values)
+        found = {k: values[position] for k, position in plan.passed}
+        return found | dict(zip(plan.computed, results, strict=True))
+
+
+    def _run(self, program: TraceProgram, values: Sequence[Array]) -> list[Array]:
+        """What a program of the kind computes, given operands and what is behind them."""
         if self.kind.is_sized:  # arrays of as many elements, where C has none
             values = list(values)
             for i, n in enumerate(self.ints, len(self.edges)):
                 values[i] = np.empty(n, np.bool_)
-        results = [] if plan.program is None else plan.program.call(values, numbers)
-        found = {k: values[position] for k, position in plan.passed}
-        return found | dict(zip(plan.computed, results, strict=True))
+        return program.call(values, dict(enumerate(self.numbers)))
+
+    def inside(self, which: Sequence[int]) -> list[Array]:
+        """The values of results, computed once more where they are inside."""
+        outputs, before = len(self.kind.outputs), len(self.edges) + len(self.ints)
+        missing = tuple([k for k in which if k >= outputs])
+        found: dict[int, Array] = {}
+        if missing:
+            made = self._run(self.kind.inside(missing), self.given)
+            found = dict(zip(missing, made, strict=True))
+        return [found[k] if k >= outputs else self.given[before + k] for k in which]
 
 
 class MovedCall(Call):
     """A call that only moves elements: Python goes back through it."""
 
     __slots__ = ()
+    results = 1
 
     @abstractmethod
     def totals(self, slices: SlicedGradients, g: Array, so_far: Sequence[Any]) -> tuple[Any, ...]:
@@ -219,9 +264,9 @@ class MovedCall(Call):
                 so_far[k] = found.get(x)
                 found[x] = self.totals(slices, cotangents[0], so_far)[k]
 
-    def reached(self, k: int) -> list[Node]:
-        """The leaves of operands that a gradient may go to."""
-        return self.arrays
+    def reach(self, k: int) -> list[int]:
+        """The operands that a gradient may go to."""
+        return [i for i, edge in enumerate(self.edges) if edge is not None]
 
 
 class SliceCall(MovedCall):
@@ -257,6 +302,49 @@ class SliceCall(MovedCall):
         return (slices.add(x, array.shape, before, g, self.key),)
 
 
+class ScatterCall(MovedCall):
+    """The gradient of `x[key]`: a cotangent among zeros, or added to what has come so far. Its
+    operands are these: that so far, if there is one, and the cotangent."""
+
+    __slots__ = ("f", "key", "shape")
+
+    f: Callable[..., Any]
+    key: Any
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, f: Callable[..., Any], edges: Sequence[Edge], given: Sequence[Array], key: Any,
+        shape: tuple[int, ...],
+    ) -> ScatterCall:  # fmt: skip
+        """The gradient with respect to an array of this shape."""
+        new = cls()
+        new.begun(edges, False)
+        new.f, new.key, new.shape, new.given = f, key, shape, tuple(given)
+        return new
+
+    def unfold(self) -> None:
+        """Make the node of the result, unless it is there."""
+        if self.nodes is not None:
+            return
+        *so_far, g = [
+            leaf(a) if x is None else full_history(x)
+            for x, a in zip(self.leaves, self.given, strict=True)
+        ]
+        x = input_node(TensorType(g.dtype, self.shape))
+        with made_by(self.made_here()):
+            ends = [self.f(x, self.key), *[x] * len(so_far)]
+            self.nodes = pullback(ends, [g, *so_far], [x])
+
+    def totals(self, slices: SlicedGradients, g: Array, so_far: Sequence[Any]) -> tuple[Any, ...]:
+        """The gradients of operands."""
+        own = [*[g] * (len(so_far) - 1), sliced(g, self.key)]
+        return tuple([
+            before if before is Ellipsis else x if before is None else np.asarray(before + x)
+            for before, x in zip(so_far, own, strict=True)
+        ])  # fmt: skip
+
+
 class JoinCall(MovedCall):
     """Many arrays joined along an axis that they have, or a new one (`is_new`)."""
 
@@ -288,6 +376,14 @@ class JoinCall(MovedCall):
         ]
         with made_by(self.made_here()):
             self.nodes = [self.f(values, self.axis)]
+
+    def key_of(self, k: int) -> tuple[Any, ...]:
+        """What selects operand `k` of the result."""
+        before = (slice(None),) * self.axis
+        if self.is_new:
+            return (*before, k)
+        sizes = [a.shape[self.axis] for a in self.given]
+        return (*before, slice(sum(sizes[:k]), sum(sizes[: k + 1])))
 
     def totals(self, slices: SlicedGradients, g: Array, so_far: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients of what was joined. Those of the same array are added up one by one."""
