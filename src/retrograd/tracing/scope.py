@@ -22,6 +22,8 @@ from retrograd.eager.modes import (
     active,
     grad_enabled,
     recording_grad,
+    seeking,
+    sought,
 )
 from retrograd.eager.trace_buffer import materialize
 from retrograd.eager.weak_types import is_weak, weak, wide
@@ -137,10 +139,10 @@ def derivatives() -> int:
 
 
 @contextmanager
-def differentiating(nodes: Sequence[Node]) -> Iterator[None]:
-    """Record gradients inside the block, with respect to these nodes too."""
+def differentiating(nodes: Sequence[Node], handles: Sequence[LazyTensor] = ()) -> Iterator[None]:
+    """Record gradients inside the block, with respect to these nodes and tensors too."""
     _COUNT.derivatives = derivatives() + 1
-    with restored(), wanting(map(wide, nodes)), recording_grad():
+    with restored(), wanting(map(wide, nodes)), seeking(handles), recording_grad():
         yield
 
 
@@ -160,7 +162,7 @@ def asking(nodes: Iterable[Node]) -> Setting:
 
 def is_differentiating() -> bool:
     """Whether a transform is differentiating what is computed here and now."""
-    return bool(active())
+    return bool(active() or sought())
 
 
 def wanted(node: Node) -> bool:

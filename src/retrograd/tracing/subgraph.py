@@ -9,7 +9,7 @@ from retrograd import pytree
 from retrograd.eager.dispatch import wrap
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import LEAKED
-from retrograd.eager.modes import grad_enabled, recording_grad, traced
+from retrograd.eager.modes import grad_enabled, recording_grad, sought, traced
 from retrograd.eager.weak_types import is_weak
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import as_node, number, rounded
@@ -76,6 +76,8 @@ class TracedSubgraph:
         self.name = getattr(f, "__name__", "").strip("<>").replace("lambda", "")
         self.what = what
         flat = [t for leaves, _ in types for t in leaves]
+        for x in sought():  # what is differentiated is from around the function, if it is used
+            _ = x.node
         self.first = input_node(TensorType(bool_, ())).id
         self.inputs = [input_node(t, n) for t, n in zip(flat, names, strict=True)]
         rest = iter([Tensor(x, grad_enabled() and x.dtype.is_inexact) for x in self.inputs])

@@ -70,7 +70,7 @@ def value_and_grad(
         own = stand_ins(leaves)
         if own is not None:
             try:
-                with differentiating(()):
+                with differentiating((), own):
                     new = pytree.unflatten(structure, own)
                     result = f(*substituted(args, numbers, new), **kwargs)
                 value, aux = with_aux(result, has_aux, "scalar")

@@ -23,7 +23,7 @@ from retrograd.eager.immediate.dispatch import run_same
 from retrograd.eager.lazy_tensor import LazyTensor, evaluate, is_taped
 from retrograd.eager.leaf import ConcreteLeaf, leaf, leaf_handle
 from retrograd.eager.listeners import sees_all
-from retrograd.eager.modes import current_backend, grad_enabled, is_tracing
+from retrograd.eager.modes import active, current_backend, grad_enabled, is_tracing
 from retrograd.eager.program_cache import LOCK
 from retrograd.eager.quick_dispatch import make_handle
 from retrograd.eager.segment_backward import backward_path, gradients, gradients_by_calls
@@ -34,7 +34,7 @@ from retrograd.ir import Node, full
 from retrograd.ops.elementwise import add
 from retrograd.ops.identity import Alias
 from retrograd.runtime.executors.nan_observer import CHECKED
-from retrograd.tracing.scope import argument, is_differentiating
+from retrograd.tracing.scope import argument
 
 
 def _same(x: ArrayLike, /) -> Any:
@@ -60,7 +60,7 @@ def _added(x: ArrayLike, y: ArrayLike, /) -> Any:
 def stand_ins(leaves: Sequence[Any]) -> list[Any] | None:
     """Tensors for a function to be called with, that have the values of arguments; None where that
     has to be done on nodes, or said there what is wrong."""
-    if is_differentiating() or is_tracing() or current_backend() == CHECKED:
+    if active() or is_tracing() or current_backend() == CHECKED:
         return None
     if sees_all() or is_taped(leaves):
         return None
@@ -207,7 +207,9 @@ def _by_calls(value: LazyTensor, inner: Sequence[LazyTensor]) -> tuple[bool, lis
     if not isinstance(value._state, Output):
         return None
     states = [x._state if own is None else own for x, own in zip(inner, leaves, strict=True)]
-    if not all(isinstance(s, Output | Node) for s in states):
+    if any(
+        own is None and not isinstance(s, Output) for s, own in zip(states, leaves, strict=True)
+    ):
         return None
     found = gradients_with_graph(value._state, seed, [key_of(s) for s in states], _added)
     if found is None:

@@ -1,36 +1,15 @@
 """Kinds of calls: which sizes have names, and whom they serve."""
 
 import numpy as np
-import pytest
 
 import retrograd as rg
 from retrograd.eager.immediate.call_kind import (
     Arguments,
     OperandIndex,
-    SizePattern,
     filled,
     frozen,
     kind_of,
 )
-
-
-def pattern(shapes, vary):
-    return SizePattern(shapes, [[bool(v) for v in row] for row in vary])
-
-
-def test_sizes_that_change_have_names_and_equal_ones_the_same():
-    p = pattern(((7, 64), (64, 10), (7,)), ((1, 0), (0, 0), (1,)))
-    assert p.entries == [[-1, 64], [64, 10], [-1]]
-    assert p.fits(((9, 64), (64, 10), (9,)))
-    assert not p.fits(((9, 64), (64, 10), (8,)))
-    assert not p.fits(((9, 63), (64, 10), (9,)))
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_neither_0_nor_1_stands_for_a_name(n):
-    p = pattern(((7, 3),), ((1, 0),))
-    assert not p.fits(((n, 3),))
-    assert pattern(((n, 3),), ((1, 0),)).names == 0
 
 
 def test_arguments_are_filled_in():

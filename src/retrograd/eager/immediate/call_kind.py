@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograd.autodiff import pullback
+from retrograd.eager.immediate.size_pattern import Shapes, SizePattern
 from retrograd.eager.immediate_base import CallKernel
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import ANY_NUMBER, LOCK, is_argument
@@ -29,8 +30,8 @@ from retrograd.ir import (
     Node,
     Provenance,
     TensorType,
-    as_dtype,
     evaluate,
+    full,
     made_by,
     product,
     provenance,
@@ -43,8 +44,6 @@ from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.executors.tiered import node_cost
 from retrograd.tuning import TUNING
-
-Shapes = tuple[tuple[int, ...], ...]
 
 
 class Unfit(Exception):
@@ -111,78 +110,6 @@ class Arguments:
         return self.f(*args, **{name: filled(a, values) for name, a in self.kwargs.items()})
 
 
-# In a pattern, the place of a size that is made of others: ANY in accelerate/immediate.c.
-ANY = -(1 << 62)
-
-
-class SizePattern:
-    """Shapes of operands, with a number in place of each size that changes."""
-
-    __slots__ = ("entries", "names")
-
-    def __init__(self, entries: list[list[int]], names: int) -> None:
-        self.entries = entries  # a size, or -1 - the number of a name, or ANY
-        self.names = names
-
-    @classmethod
-    def of(cls, shapes: Shapes, vary: Sequence[Sequence[bool]]) -> SizePattern:
-        """The pattern of shapes of which some sizes change: equal sizes have the same number, in
-        the order of their first use. 0 and 1 have none: axes of size 1 are broadcast."""
-        ids: dict[int, int] = {}
-        entries = [
-            [
-                -1 - ids.setdefault(n, len(ids)) if yes and n > 1 else n
-                for n, yes in zip(shape, changes, strict=True)
-            ]
-            for shape, changes in zip(shapes, vary, strict=True)
-        ]
-        return cls(entries, len(ids))
-
-    def then(self, types: Sequence[TensorType], at: int) -> SizePattern:
-        """The same with the shapes of types, in the names of this one, before operand `at`."""
-        names = {Dim(f"n{i}"): -1 - i for i in range(self.names)}
-        new = [
-            [names.get(d, ANY) if isinstance(d, Dim) else int(d) for d in t.shape] for t in types
-        ]
-        return SizePattern([*self.entries[:at], *new, *self.entries[at:]], self.names)
-
-    def fits(self, shapes: Shapes) -> bool:
-        """Whether shapes of these ranks follow it."""
-        sizes = [0] * self.names
-        for shape, entries in zip(shapes, self.entries, strict=True):
-            for n, e in zip(shape, entries, strict=True):
-                if e >= 0:
-                    if n != e:
-                        return False
-                elif e == ANY:
-                    continue
-                elif sizes[-1 - e] == 0:
-                    if n < 2:
-                        return False
-                    sizes[-1 - e] = n
-                elif sizes[-1 - e] != n:
-                    return False
-        return True
-
-    def sizes(self, shapes: Shapes) -> dict[str, int]:
-        """What the names stand for in shapes that follow it."""
-        return {
-            f"n{-1 - e}": n
-            for shape, entries in zip(shapes, self.entries, strict=True)
-            for n, e in zip(shape, entries, strict=True)
-            if ANY < e < 0
-        }
-
-    def types(self, dtypes: Sequence[Any]) -> list[TensorType]:
-        """The types of operands that follow it, those without a dtype of bools."""
-        dims = [Dim(f"n{i}") for i in range(self.names)]
-        missing = len(self.entries) - len(dtypes)
-        return [
-            TensorType(as_dtype(dtype), tuple([e if e >= 0 else dims[-1 - e] for e in entries]))
-            for dtype, entries in zip([*dtypes, *[np.bool_] * missing], self.entries, strict=True)
-        ]
-
-
 class BackwardPlan(NamedTuple):
     """Where the gradients of operands come from: some are values at hand, by operand and number,
     the others what the program computes."""
@@ -192,36 +119,13 @@ class BackwardPlan(NamedTuple):
     program: TraceProgram | None
 
 
-class GraphArguments(Arguments):
-    """The arguments of calls of which there is a graph alone."""
-
-    __slots__ = ()
-    is_traced = True
-
-    def __init__(self) -> None:
-        super().__init__(_no_function, (), {})
-
-
-def _no_function(*values: Any) -> Any:
-    """In the place of a function that nobody calls."""
-    raise NotImplementedError
-
-
-class PullbackKind(NamedTuple):
-    """The gradient of a call as a call: its kind, which outputs are operands of it, behind those of
-    the call and before the cotangents, and what is not computed but handed on."""
-
-    kind: CallKind
-    used: tuple[int, ...]
-    plan: BackwardPlan
-
-
 class CallKind:
     """Calls of a function on operands of these types: what they compute, and the programs."""
 
     __slots__ = (
-        "_backward", "_forward", "_inside", "_pullbacks", "arguments", "handed_over", "inner",
-        "interior", "is_sized", "kept", "kernel", "leaves", "outputs", "pattern", "result", "site", "tensors", "weight",
+        "_backward", "_forward", "_inside", "arguments", "handed_over", "inner", "interior",
+        "is_sized", "kept", "kernel", "leaves", "merged", "outputs", "pattern", "pullbacks",
+        "result", "site", "tensors", "weight",
     )  # fmt: skip
 
     kernel: CallKernel
@@ -248,7 +152,8 @@ class CallKind:
         self._inside: dict[Any, TraceProgram] = {}
         self._forward: dict[tuple[str, bool], TraceProgram] = {}
         self._backward: dict[Any, BackwardPlan] = {}
-        self._pullbacks: dict[Any, PullbackKind | None] = {}
+        self.pullbacks: dict[Any, Any] = {}  # see pullback_kind.py
+        self.merged: dict[tuple[int, ...], CallKind] = {}
 
     @classmethod
     def of(cls, arguments: Arguments, pattern: SizePattern, dtypes: Sequence[Any]) -> CallKind:
@@ -299,12 +204,12 @@ class CallKind:
         if not self.serves(sizes):
             raise Unfit
 
-    def weigh(self, sizes: Mapping[str, int], elements: int) -> None:
+    def weigh(self, sizes: Mapping[str, int], elements: int | Dim) -> None:
         """Say how long calls take, by those of these sizes: so many elements in the first
         operand."""
         computed = [x for x in reachable([y.node for y in self.outputs]) if x.inputs]
         nodes = sum([node_cost(x, sizes) - 1 for x in computed])
-        self.weight = nodes / max(elements, 1)
+        self.weight = nodes / max(int(elements), 1)
         self.kernel = kernel_of(self)
 
     def serves(self, sizes: Mapping[str, int]) -> bool:
@@ -363,17 +268,15 @@ class CallKind:
     ) -> list[Node]:
         """The nodes of the results for operands that are nodes, of the sizes of arrays."""
         inputs = [x.node for x in self.leaves]
-        graph = Graph(inputs, [y.node for y in self.results])
+        free = {c: full(numbers[k], c.type) for c, k in self.site.numbers.items()}
+        graph = Graph(inputs, substitute([y.node for y in self.results], free))
         at_hand = [(x, a) for x, a in zip(inputs, arrays, strict=False) if a is not None]
         graph = graph.bind(bind([x for x, _ in at_hand], [a for _, a in at_hand]))
         new = zip(graph.inputs, values, strict=False)
-        known = {x: v for x, v in new if isinstance(v, Node)}
-        for c, k in self.site.numbers.items():
-            known[c] = full(numbers[k], c.type)
-        return substitute(graph.outputs, known)
+        return substitute(graph.outputs, {x: v for x, v in new if isinstance(v, Node)})
 
     def _plan(self, given: Sequence[int], at: Sequence[int], more: Sequence[bool]) -> BackwardPlan:
-        starts, found = self._pulled(given, at, more)
+        starts, found = self.pulled(given, at, more)
         values = [x.node for x in [*self.leaves, *self.outputs, *self.kept]]
         known = {node: i for i, node in enumerate([*values, *starts])}
         passed = [(k, known[g]) for k, g in found.items() if g in known]
@@ -381,7 +284,7 @@ class CallKind:
         program = TraceProgram(self.site, list(made.values()), known) if made else None
         return BackwardPlan(passed, list(made), program)
 
-    def _pulled(
+    def pulled(
         self, given: Sequence[int], at: Sequence[int], more: Sequence[bool]
     ) -> tuple[list[Node], dict[int, Node]]:
         """Inputs for the cotangents of the outputs `given`, and for those so far of operands, and
@@ -392,61 +295,6 @@ class CallKind:
         starts = [input_node(y.type) for y in ends]
         parts = pullback(ends, starts, wanted)
         return starts, {k: g for k, g in zip(at, parts, strict=True) if g is not None}
-
-    def pullback(
-        self, given: tuple[int, ...], at: tuple[int, ...], more: tuple[bool, ...], shapes: Shapes
-    ) -> PullbackKind | None:
-        """What `backward` computes as a kind of calls of its own, through which a gradient goes;
-        None where that hands on what is no operand of it. The shapes are those of operands."""
-        key = given, at, more
-        found = self._pullbacks.get(key, self)
-        if found is self:
-            with LOCK:
-                found = self._pullbacks[key] = self._pullback_kind(given, at, more)
-                if found is not None:
-                    found.kind.weigh(self.pattern.sizes(shapes), product(shapes[0]))
-        return found  # type: ignore[return-value]
-
-    def _pullback_kind(
-        self, given: Sequence[int], at: Sequence[int], more: Sequence[bool]
-    ) -> PullbackKind | None:
-        starts, found = self._pulled(given, at, more)
-        plan = self.backward(tuple(given), tuple(at), tuple(more))
-        tensors, behind = self.tensors, len([*self.leaves, *self.outputs, *self.kept])
-        if any(tensors <= where < behind for _, where in plan.passed):
-            return None
-        made = [found[k] for k in plan.computed]
-        used = self._results_in(made)
-        leaves = [x.node for x in self.leaves]
-        new = [*[self.results[i].node for i in used], *starts]
-        operands = [*leaves[:tensors], *new, *leaves[tensors:]]
-        pattern = self.pattern.then([x.type for x in new], tensors)
-        kind = CallKind(
-            GraphArguments(), pattern, [x.type for x in operands], tensors + len(new)
-        )  # fmt: skip
-        given_as = {x: y.node for x, y in zip(operands, kind.leaves, strict=True)}
-        kind.computes(made, given_as, self)
-        return PullbackKind(kind, used, plan)
-
-    def _results_in(self, ends: Sequence[Node]) -> tuple[int, ...]:
-        """The results that nodes of a gradient are computed from, where they meet what is computed
-        here. What is inside is a result from then on: what comes of it and what goes on from there
-        meet in it, as in one program."""
-        leaves = {x.node for x in self.leaves}
-        inside = set(leaves)
-        for x in reachable([y.node for y in self.results], stop=leaves):
-            if not inside.isdisjoint(x.inputs):
-                inside.add(x)
-        found = [
-            self.site.trace_node(x)
-            for x in reachable(ends, stop=inside)
-            if x in inside and x not in leaves
-        ]
-        known = set(self.results)
-        self.interior = [*self.interior, *[x for x in found if x not in known]]
-        if self.interior:
-            self.kernel.extend([_reach(y, len(self.leaves)) for y in self.interior])
-        return tuple(sorted(map(self.results.index, found)))
 
     def inside(self, which: tuple[int, ...]) -> TraceProgram:
         """The program of results that are inside; it takes operands, outputs and what is kept."""
@@ -460,39 +308,6 @@ class CallKind:
                 found = self._inside[key] = TraceProgram(self.site, ends, known)
         return found
 
-    def merged(self, which: tuple[int, ...]) -> CallKind:
-        """The kind of calls some of whose tensors are the same, once each: `which` has for each the
-        number of the first that is the same."""
-        key = ("merged", *which)
-        found = self._pullbacks.get(key)
-        if found is None:
-            with LOCK:
-                found = self._pullbacks[key] = self._merged_kind(which)
-        return found  # type: ignore[no-any-return]
-
-    def _merged_kind(self, which: Sequence[int]) -> CallKind:
-        at = [k for k, first in enumerate(which) if k == first]
-        own = [*at, *range(len(which), len(self.leaves))]
-        pattern = SizePattern([self.pattern.entries[k] for k in own], self.pattern.names)
-        kind = CallKind(
-            GraphArguments(), pattern, [self.leaves[k].node.type for k in own], len(at)
-        )  # fmt: skip
-        new = {k: x.node for k, x in zip(own, kind.leaves, strict=True)}
-        first = [*which, *own[len(at) :]]
-        given_as = {x.node: new[k] for x, k in zip(self.leaves, first, strict=True)}
-        kind.computes([y.node for y in self.outputs], given_as, self)
-        kind.weight = self.weight
-        kind.kernel = kernel_of(kind)
-        return kind
-
-    def computes(
-        self, ends: Sequence[Node], given_as: Mapping[Node, Node], other: CallKind
-    ) -> None:
-        """Have the outputs be nodes of another kind, on the nodes of this one."""
-        self.site.numbers, self.inner = other.site.numbers, other.inner
-        self.outputs = [self.site.trace_node(y) for y in substitute(ends, given_as)]
-        self.result = list, self.outputs
-
 
 def _operand(site: TraceSite, k: int, type: TensorType) -> TraceNode:
     node = Node(Slot(type), (), type)
@@ -500,7 +315,7 @@ def _operand(site: TraceSite, k: int, type: TensorType) -> TraceNode:
     return made
 
 
-def _reach(y: TraceNode, tensors: int) -> int:
+def reach_of(y: TraceNode, tensors: int) -> int:
     """The operands that a gradient goes to from a result, as a mask."""
     if not y.floating:
         return 0
@@ -510,7 +325,7 @@ def _reach(y: TraceNode, tensors: int) -> int:
 def kernel_of(kind: CallKind) -> CallKernel:
     """What C knows of a kind: `CallKernel` in accelerate/immediate.c."""
     tensors, pattern = len(kind.leaves), kind.pattern
-    reach = [_reach(y, tensors) for y in kind.outputs]
+    reach = [reach_of(y, tensors) for y in kind.outputs]
     inner = [polynomial(d, kind.names) for d in kind.inner]
     single = isinstance(kind.result, TraceNode) and kind.outputs == [kind.result]
     single = single and None not in inner and pattern.names <= 16

@@ -1,8 +1,8 @@
 """Gradients through which gradients go: each way back through a call is a call itself.
 
-What PyTorch calls `create_graph`. The numbers are those of the programs that go back anyway; what is
-new is that a result knows, as its grad_fn, a call of the kind `CallKind.pullback`, whose operands
-are those of the call, what it gave, and the cotangents.
+What PyTorch calls `create_graph`. The numbers are those of the programs that go back anyway; what
+is new is that a result knows, as its grad_fn, a call of the kind `PullbackKind`, whose
+operands are those of the call, what it gave, and the cotangents.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from retrograd.eager.immediate.function_call import (
     ScatterCall,
     SliceCall,
 )
+from retrograd.eager.immediate.pullback_kind import merged, pullback_of
 from retrograd.eager.immediate.slicing import SlicedGradients, index_function, sliced
 from retrograd.eager.immediate_base import compiled
 from retrograd.eager.lazy_tensor import LazyTensor
@@ -29,7 +30,7 @@ from retrograd.eager.trace_buffer import CURRENT
 from retrograd.runtime.backend import Array
 
 
-class Value(NamedTuple):
+class Tracked(NamedTuple):
     """An array, and what a gradient with respect to it goes to."""
 
     array: Array
@@ -48,7 +49,7 @@ def key_of(edge: Any) -> Key:
     return edge if fn is None else (fn.segment, fn.output)
 
 
-def handle_of(value: Value) -> LazyTensor:
+def handle_of(value: Tracked) -> LazyTensor:
     """A tensor that stands for a value."""
     array, edge = value
     if edge is None:
@@ -59,12 +60,12 @@ def handle_of(value: Value) -> LazyTensor:
     return LazyTensor.handle_class(edge, True)
 
 
-def value_of(handle: LazyTensor) -> Value:
+def value_of(handle: LazyTensor) -> Tracked:
     """The value of a tensor that was computed at once."""
     state: Any = handle._state
     if isinstance(state, Output):
-        return Value(state.array, state if handle._requires_grad else None)
-    return Value(handle.value(), None)
+        return Tracked(state.array, state if handle._requires_grad else None)
+    return Tracked(handle.value(), None)
 
 
 class _Path(NamedTuple):
@@ -104,7 +105,7 @@ def _path(root: Output, wanted: Collection[Key]) -> _Path | None:
 
 def gradients_with_graph(
     root: Output, seed: Array, wanted: Sequence[Key], added: Added
-) -> list[Value | None] | None:
+) -> list[Tracked | None] | None:
     """The gradients of a result with respect to what is wanted; None where nodes are needed."""
     path = _path(root, set(wanted))
     if path is None:
@@ -114,7 +115,7 @@ def gradients_with_graph(
         for edge in call.edges:
             if isinstance(edge, Output):
                 outputs.setdefault((edge.call, edge.index), edge)
-    found: dict[Key, Value] = {(root.call, root.index): Value(seed, None)}
+    found: dict[Key, Tracked] = {(root.call, root.index): Tracked(seed, None)}
     for call in path.calls:
         keys = [(call, k) for k in range(call.results)]
         cotangents = {k: found.pop(key) for k, key in enumerate(keys) if key in found}
@@ -129,8 +130,8 @@ def gradients_with_graph(
 
 
 def _through_function(
-    call: FunctionCall, cotangents: Mapping[int, Value], keys: Collection[Key],
-    found: dict[Key, Value], outputs: Mapping[Key, Output],
+    call: FunctionCall, cotangents: Mapping[int, Tracked], keys: Collection[Key],
+    found: dict[Key, Tracked], outputs: Mapping[Key, Output],
 ) -> bool:  # fmt: skip
     """Add the gradients of operands to `found`; whether that is possible."""
     given = tuple(sorted(cotangents))
@@ -144,16 +145,16 @@ def _through_function(
     starts += [found[own[k]] for k, yes in zip(at, more, strict=True) if yes]
     tensors, ints = len(call.edges), len(call.ints)
     shapes = tuple([a.shape for a in call.given[:tensors]]) + tuple([(n,) for n in call.ints])
-    way = call.kind.pullback(given, at, more, shapes)
+    way = pullback_of(call.kind, given, at, more, shapes)
     if way is None:
         return False
     values = (*call.given, *[x.array for x in starts])
     slopes = _pull(call, given, at, more, values)
     used = [
-        Value(a, outputs.get((call, i)) or Output.of(a, call, i, False))
+        Tracked(a, outputs.get((call, i)) or Output.of(a, call, i, False))
         for i, a in zip(way.used, call.inside(way.used), strict=True)
     ]
-    operands = [Value(a, x) for a, x in zip(call.given[:tensors], call.edges, strict=True)]
+    operands = [Tracked(a, x) for a, x in zip(call.given[:tensors], call.edges, strict=True)]
     given_to = [*operands, *used, *starts]
     computed = [slopes[k] for k in way.plan.computed]
     made = None
@@ -168,31 +169,30 @@ def _through_function(
         found[own[k]] = given_to[handed_on]
     for i, k in enumerate(way.plan.computed):
         edge = None if made is None else Output.of(slopes[k], made, i, False)
-        found[own[k]] = Value(slopes[k], edge)
+        found[own[k]] = Tracked(slopes[k], edge)
     return True
 
 
-def _distinct(kind: CallKind, given: list[Value]) -> tuple[CallKind, list[Value]]:
+def _distinct(kind: CallKind, given: list[Tracked]) -> tuple[CallKind, list[Tracked]]:
     """A call where what is given twice is one operand."""
     first: dict[Key, int] = {}
     keys = [k if x.edge is None else key_of(x.edge) for k, x in enumerate(given)]
     which = [first.setdefault(key, k) for k, key in enumerate(keys)]
     if len(first) == len(given):
         return kind, given
-    return kind.merged(tuple(which)), [given[k] for k in first.values()]
+    return merged(kind, tuple(which)), [given[k] for k in first.values()]
 
 
 def _pull(
     call: FunctionCall, given: Sequence[int], at: Sequence[int], more: Sequence[bool],
     values: tuple[Array, ...],
-) -> Sequence[Any]:  # fmt: skip
+) -> Mapping[int, Any] | Sequence[Any]:  # fmt: skip
     """The gradients of operands, by the program that C knows, if it does."""
-    pull = FunctionCall.pulled
-    if compiled is not None and current_backend() == "llvm":
-        pull = compiled.pull  # type: ignore[assignment]
+    if compiled is None or current_backend() != "llvm":
+        return call.slopes(tuple(given), tuple(at), tuple(more), values)
     to = sum([1 << k for k in at])
     so_far = sum([1 << k for k, yes in zip(at, more, strict=True) if yes])
-    return pull(call, sum([1 << k for k in given]), to, so_far, values)
+    return compiled.pull(call, sum([1 << k for k in given]), to, so_far, values)
 
 
 def _count(kind: Any, array: Array) -> None:
@@ -205,7 +205,7 @@ def _count(kind: Any, array: Array) -> None:
 
 
 def _through_moved(
-    call: Any, g: Value, keys: Collection[Key], found: dict[Key, Value], added: Added
+    call: Any, g: Tracked, keys: Collection[Key], found: dict[Key, Tracked], added: Added
 ) -> None:
     """The same of what only moves elements."""
     if isinstance(call, SliceCall):
@@ -218,11 +218,11 @@ def _through_moved(
             found[key] = _added(found.get(key), _part(call, k, g), added)
 
 
-def _added(so_far: Value | None, new: Value, added: Added) -> Value:
+def _added(so_far: Tracked | None, new: Tracked, added: Added) -> Tracked:
     return new if so_far is None else value_of(added(handle_of(so_far), handle_of(new)))
 
 
-def _scattered(call: SliceCall, so_far: Value | None, g: Value) -> Value:
+def _scattered(call: SliceCall, so_far: Tracked | None, g: Tracked) -> Tracked:
     """The gradient of what is indexed."""
     x: Any = call.edges[0]
     shape = (x.array if isinstance(x, Output) else x.prim.array).shape
@@ -231,12 +231,12 @@ def _scattered(call: SliceCall, so_far: Value | None, g: Value) -> Value:
     given = [g] if so_far is None else [so_far, g]
     edges = [v.edge for v in given]
     if all(edge is None for edge in edges):
-        return Value(total, None)
+        return Tracked(total, None)
     made = ScatterCall.of(call.f, edges, [v.array for v in given], call.key, shape)
-    return Value(total, Output.of(total, made, 0, False))
+    return Tracked(total, Output.of(total, made, 0, False))
 
 
-def _part(call: JoinCall | ScatterCall, k: int, g: Value) -> Value:
+def _part(call: JoinCall | ScatterCall, k: int, g: Tracked) -> Tracked:
     """The gradient of operand `k` of a join, or of a scatter: a part of that of the result."""
     if isinstance(call, ScatterCall):
         f, key = call.f, call.key
@@ -246,5 +246,5 @@ def _part(call: JoinCall | ScatterCall, k: int, g: Value) -> Value:
         f, key = index_function(), call.key_of(k)
     array = sliced(g.array, key)
     if g.edge is None:
-        return Value(array, None)
-    return Value(array, Output.of(array, SliceCall.of(f, g.edge, key, False), 0, False))
+        return Tracked(array, None)
+    return Tracked(array, Output.of(array, SliceCall.of(f, g.edge, key, False), 0, False))

@@ -185,7 +185,7 @@ class FunctionCall(Call):
     ) -> None:  # fmt: skip
         """Add the gradients of operands to `found`, given those of results."""
         given = tuple(sorted(cotangents))
-        kind, own = self.kind, self.leaves
+        own = self.leaves
         reach = {k for i in given for k in self.reach(i)}
         at = tuple([k for k in sorted(reach) if (x := own[k]) is not None and asks(x)])
         if not at:
@@ -193,7 +193,7 @@ class FunctionCall(Call):
         more = tuple([own[k] in found for k in at])
         values = [*self.given, *[cotangents[i] for i in given]]
         values += [found[x] for k in at if (x := own[k]) in found]
-        for k, g in self._pulled(given, at, more, values).items():
+        for k, g in self.slopes(given, at, more, values).items():
             found[own[k]] = g  # type: ignore[index]
 
     def pulled(self, given: int, to: int, more: int, values: Sequence[Array]) -> tuple[Any, ...]:
@@ -203,7 +203,7 @@ class FunctionCall(Call):
         at = tuple(_bits(to))
         own = tuple([bool(more >> k & 1) for k in at])
         outputs = tuple(_bits(given))
-        found = self._pulled(outputs, at, own, values)
+        found = self.slopes(outputs, at, own, values)
         kind = self.kind
         shapes = [a.shape for a in self.given[: len(self.edges)]] + [(n,) for n in self.ints]
         hand_over_backward(
@@ -212,7 +212,7 @@ class FunctionCall(Call):
         )  # fmt: skip
         return tuple([found.get(k) for k in range(len(self.edges))])
 
-    def _pulled(
+    def slopes(
         self, given: tuple[int, ...], at: tuple[int, ...], more: tuple[bool, ...],
         values: Sequence[Array],
     ) -> dict[int, Array]:  # fmt: skip
@@ -221,7 +221,6 @@ class FunctionCall(Call):
         results = [] if plan.program is None else self._run(plan.program, values)
         found = {k: values[position] for k, position in plan.passed}
         return found | dict(zip(plan.computed, results, strict=True))
-
 
     def _run(self, program: TraceProgram, values: Sequence[Array]) -> list[Array]:
         """What a program of the kind computes, given operands and what is behind them."""
@@ -311,6 +310,7 @@ class ScatterCall(MovedCall):
     f: Callable[..., Any]
     key: Any
     shape: tuple[int, ...]
+    given: tuple[Array, ...]
 
     @classmethod
     def of(

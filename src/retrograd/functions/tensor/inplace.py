@@ -12,13 +12,19 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.eager.lazy_tensor import LazyTensor
-from retrograd.eager.modes import GIVEN, active, grad_enabled, is_tracing
+from retrograd.eager.modes import GIVEN, active, grad_enabled, is_tracing, sought
 from retrograd.errors import DTypeError, GradientError, ShapeError, TraceError
+
+
+def _is_argument(x: LazyTensor) -> bool:
+    """Whether a transform around here differentiates with respect to a tensor."""
+    node = x.leaf_or_node
+    return node in active() or any(node is h._state for h in sought())
 
 
 def change(x: LazyTensor, operation: Callable[..., Any], other: Any) -> Any:
     """What the name that stands for x stands for after the in-place form of an operation."""
-    if not x.is_source or x.leaf_or_node in active():  # computed, or the argument of a transform
+    if not x.is_source or _is_argument(x):  # computed, or the argument of a transform
         return operation(x, other)
     arguments = GIVEN.get()
     if grad_enabled():
