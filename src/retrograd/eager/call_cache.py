@@ -18,7 +18,7 @@ import numpy as np
 from retrograd.eager.conversion import as_array, returned
 from retrograd.eager.fast_path import MISSED
 from retrograd.eager.immediate.call_kind import PLAIN, Unfit, frozen
-from retrograd.eager.immediate.dispatch import run_function, run_whole
+from retrograd.eager.immediate.dispatch import run_arrays, run_function, run_whole
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.eager.modes import grad_enabled
@@ -30,11 +30,20 @@ from retrograd.eager.quick_dispatch import (
     make_handle,
     next_in_program_order,
 )
-from retrograd.eager.trace_buffer import CURRENT, NOW, TraceBuffer, record_instead, runs_now
+from retrograd.eager.trace_buffer import (
+    CURRENT,
+    NOW,
+    TraceBuffer,
+    end_run,
+    record_instead,
+    runs_now,
+)
 from retrograd.eager.trace_cache import TraceNode
+from retrograd.eager.weak_types import is_weak
 from retrograd.errors import RetrogradError
 from retrograd.ir import DType, Node, Provenance, made_by, provenance
 from retrograd.ir.source import user_source
+from retrograd.runtime.backend import Array
 from retrograd.shared import contained
 
 # -- calls with plain options ------------------------------------------------------------------
@@ -310,6 +319,29 @@ def _held(buffer: TraceBuffer, found: Any, tracked: bool) -> Any:
 def collected(kind: Any, items: list[Any]) -> Any:
     """A list, a tuple or a named tuple of items."""
     return kind._make(items) if hasattr(kind, "_make") else kind(items)
+
+
+def computed(
+    key: Sequence[Any],
+    handles: Sequence[LazyTensor],
+    make: Callable[[Sequence[LazyTensor]], list[LazyTensor]],
+) -> list[Array] | None:
+    """What `make` computes of tensors whose values are all at hand, as `replayed`, but at once;
+    None where there is something to record."""
+    if not runs_now():
+        return None
+    arrays = []
+    for h in handles:
+        array = h._known()
+        if array is None or is_weak(h._state):
+            return None
+        arrays.append(array)
+    try:
+        parts = [frozen(x) for x in key]
+    except Unfit:
+        return None
+    end_run()
+    return run_arrays(parts, arrays, make)
 
 
 def replayed(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import pytree
-from retrograd.eager.call_cache import replayed
+from retrograd.eager.call_cache import computed, replayed
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import Array, evaluate
 from retrograd.eager.modes import is_tracing, no_grad
@@ -172,7 +171,7 @@ class Optimizer:
                         whole.append((i, p))
                 found = self._moved(step, lr, options, whole) if whole else []
                 moved += [(i, p, count, new) for i, p, new in found]
-        evaluate([t for *_, new in moved for t in new])
+        evaluate([t for *_, new in moved for t in new if t.bare_array() is None])
         evaluate([t for *_, new in rows for t in new])
         completed(lambda: self._publish(moved, rows))
 
@@ -234,10 +233,17 @@ class Optimizer:
             return make(self, options, given)  # what it does may depend on more than its options
         # What is remembered must not hold parameters.
         fixed = {k: v for k, v in options.items() if k not in ("params", "lr")}
-        rule = copy.copy(self)
-        rule.param_groups, rule._state, rule._counts = [], {}, {}
         key = [type(self), make.__name__, *[x for pair in fixed.items() for x in pair]]
-        return replayed(key, given, functools.partial(make, rule, fixed))  # type: ignore[return-value, arg-type]
+
+        def made(tensors: Any) -> Any:
+            rule = copy.copy(self)
+            rule.param_groups, rule._state, rule._counts = [], {}, {}
+            return make(rule, fixed, tensors)
+
+        arrays = computed(key, given, made)
+        if arrays is not None:
+            return [Tensor.dehydrated(a) for a in arrays]
+        return replayed(key, given, made)  # type: ignore[return-value]
 
     def _jobs(self) -> list[tuple[dict[str, Any], int, list[tuple[int, Tensor]]]]:
         """The parameters with a gradient, by group and number of steps taken."""

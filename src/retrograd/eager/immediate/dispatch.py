@@ -32,6 +32,7 @@ from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import LinAlgError, RetrogradError
 from retrograd.ir import Node, provenance
 from retrograd.ops.leaf import Constant
+from retrograd.runtime.backend import Array
 from retrograd.tuning import TUNING
 
 # Tensors as a call takes them: arrays; the leaves of those that a gradient may go to or has gone
@@ -335,6 +336,26 @@ def run_whole(
     """What a function that belongs to a key makes of tensors, as one operation."""
     operands = [OperandIndex(k) for k in range(len(handles))]
     return run_call(tuple(key), handles, lambda: TensorArguments(make, [operands], {}))
+
+
+def run_arrays(
+    key: Sequence[Any], arrays: Sequence[Array],
+    make: Callable[[Sequence[LazyTensor]], list[LazyTensor]],
+) -> list[Array] | None:  # fmt: skip
+    """The same of arrays, to arrays; None where it cannot be done so."""
+    operands = [OperandIndex(k) for k in range(len(arrays))]
+    shapes, dtypes = tuple([a.shape for a in arrays]), tuple([a.dtype for a in arrays])
+    kind = kind_of(
+        (*key, len(arrays)), dtypes, shapes, lambda: TensorArguments(make, [operands], {})
+    )  # fmt: skip
+    if kind is None:
+        return None
+    try:
+        found = dict(zip(kind.outputs, kind.forward(False).call(arrays, {}), strict=True))
+    except (RetrogradError, LinAlgError, MemoryError):
+        return None  # it fails again where it is recorded, with the right message
+    results = [arrays[y.slot] if y.slot >= 0 else found[y] for y in kind.result[1]]
+    return results
 
 
 def _run_flat(
