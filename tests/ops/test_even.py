@@ -110,3 +110,14 @@ def test_few_factors_are_looked_at():
         y = x * y
     assert len(even.factors(y).made_by) == even.DEEP
     assert even.product(y, y * x) is None
+
+
+def test_joins_of_more_and_of_fewer_are_not_the_same():
+    x = rg.tensor([1.0, -2.0])
+
+    def f(x):
+        three, two = rg.concat([x, x, x], 0)[:2], rg.concat([x, x], 0)[:2]
+        return (three * two).sum()
+
+    np.testing.assert_array_equal(rg.jit(rg.grad(f))(x).numpy(), [2, -4])
+    np.testing.assert_array_equal(rg.hessian(f)(x).numpy(), 2 * np.eye(2))

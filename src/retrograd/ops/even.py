@@ -190,7 +190,9 @@ def _same(a: Node, b: Node) -> bool:
         if x is y or pair in seen:
             continue
         seen.add(pair)
-        if x.prim != y.prim or not (x.inputs or isinstance(x.prim, Constant)):
+        if x.prim != y.prim or len(x.inputs) != len(y.inputs):  # joins of more or fewer
+            return False
+        if not (x.inputs or isinstance(x.prim, Constant)):
             return False
         todo += zip(x.inputs, y.inputs, strict=True)
     return not todo

@@ -163,7 +163,7 @@ def _through_function(
         arrays = [*[x.array for x in operands], *call.given[tensors : tensors + ints], *computed]
         edges = [x.edge for x in operands]
         made = FunctionCall.of(kind, edges, arrays, call.ints, call.numbers, False)
-        _count(kind, computed[0])
+        _count(kind, operands[0].array)
     for k, where in way.plan.passed:
         handed_on = where if where < tensors else where - len(call.given) + tensors + len(used)
         found[own[k]] = given_to[handed_on]

@@ -338,11 +338,14 @@ class ScatterCall(MovedCall):
 
     def totals(self, slices: SlicedGradients, g: Array, so_far: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients of operands."""
-        own = [*[g] * (len(so_far) - 1), sliced(g, self.key)]
-        return tuple([
-            before if before is Ellipsis else x if before is None else np.asarray(before + x)
-            for before, x in zip(so_far, own, strict=True)
-        ])  # fmt: skip
+        parts = [*[g] * (len(so_far) - 1), sliced(g, self.key)]
+        found: list[Any] = []
+        for k, (before, own) in enumerate(zip(so_far, parts, strict=True)):
+            if k > 0 and self.edges[0] is self.edges[1]:  # the same: one by one
+                before = found[0]
+            is_first = before is None or before is Ellipsis
+            found.append(before if before is Ellipsis else own if is_first else before + own)
+        return tuple(found)
 
 
 class JoinCall(MovedCall):
