@@ -27,7 +27,7 @@ LEVELS = [
     "codegen", "codegen.math", "codegen.gemm", "codegen.emit", "codegen.sort", "codegen.libcalls",
     "codegen.program",
     "runtime.native", "runtime", "runtime.executors", "runtime.executors.tiered",
-    "runtime.executors.graph_family", "runtime.backends",
+    "runtime.backends",
     "onnx", "viz", "inspect",
     "eager", "eager.immediate", "eager.quick_dispatch", "eager.call_cache", "eager.dispatch",
     "eager.segment_backward", "eager.backward",

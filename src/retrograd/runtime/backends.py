@@ -11,10 +11,9 @@ from retrograd.passes.lowering.complex import has_complex
 from retrograd.runtime.backend import Backend, Program, WrappedProgram
 from retrograd.runtime.executable import Executable, start_compiler
 from retrograd.runtime.executors.bytecode import BytecodeExecutor
-from retrograd.runtime.executors.graph_family import tiered
 from retrograd.runtime.executors.nan_observer import CHECKED, CheckedProgram
 from retrograd.runtime.executors.reference import ReferenceProgram
-from retrograd.runtime.executors.tiered import is_long
+from retrograd.runtime.executors.tiered import is_long, tiered
 from retrograd.runtime.paired_program import on_real
 
 PROFILED = "profiled"  # a backend that is no choice of a user

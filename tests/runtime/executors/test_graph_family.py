@@ -12,6 +12,7 @@ import pytest
 import retrograd as rg
 from retrograd.eager.program_cache import PROGRAMS
 from retrograd.ir import Dim, Graph, Node, float32, spec
+from retrograd.ir.node import nested
 from retrograd.ops import elementwise as el
 from retrograd.ops.leaf import input_node
 from retrograd.ops.reduce import ReduceSum
@@ -88,13 +89,25 @@ def test_other_operations_and_attributes_are_no_sizes():
 
 
 def test_what_is_not_compared():
-    loop = rg.trace(
-        lambda x: rg.fori_loop(0, 3, lambda i, c: c + x, x), rg.spec((4, 3), rg.float32)
-    )
     named = graph_of(lambda x: flat(x), (Dim("N"), 3))  # type: ignore[arg-type]
-    for graph in (loop, named, graph_of(lambda x: x * 2.0, ())):
+    for graph in (named, graph_of(lambda x: x * 2.0, ())):
         with pytest.raises(Unlike):
             skeleton(graph)
+
+
+def test_what_loops_repeat_has_names_too():
+    def loop(n: int) -> Graph:
+        return rg.trace(
+            lambda x: rg.fori_loop(0, 3, lambda i, c: c * x + x.sum(), x), rg.spec((n, 3))
+        )
+
+    found = generalization(loop(4), loop(7))
+    assert {str(d) for g in nested(found.graph) for x in g.nodes for d in x.shape} >= {"N", "3"}
+    assert found.fits(skeleton(loop(9)).numbers)
+    assert not found.fits(skeleton(loop(1)).numbers)
+    (y,) = Executable(found.graph)([np.full((2, 3), 0.5, np.float32)])
+    (expected,) = Executable(loop(2))([np.full((2, 3), 0.5, np.float32)])
+    np.testing.assert_array_equal(y, expected)
 
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -112,6 +125,12 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "standardized": lambda x: (x - x.mean(0)) / (x.std(0) + 0.1),
     "convolved": lambda x: rg.nn.functional.conv1d(x[:, None], rg.ones((2, 1, 3)), padding=1),
     "looped": lambda x: rg.scan(lambda c, r: (c * 0.5 + r, c), rg.zeros(6), x)[0],
+    "looped by product": lambda x: rg.scan(
+        lambda c, r: (rg.tanh(c @ x.T @ x * 0.1 + r), c.sum()), rg.zeros(6), x
+    )[0],
+    "counted": lambda x: rg.fori_loop(0, 3, lambda i, c: rg.tanh(c) + x * 0.5, x),
+    "chosen": lambda x: rg.cond(x.sum() > 0, lambda: rg.tanh(x).sum(0), lambda: x.mean(0)),
+    "mapped": lambda x: rg.vmap(lambda r: rg.scan(lambda c, e: (c * 0.5 + e, c), 0.0, r)[0])(x),
     "transformed": lambda x: abs(rg.fft.fft(x, axis=0)),
     "logsumexp": lambda x: rg.logsumexp(x, axis=0),
 }
@@ -178,6 +197,22 @@ def test_a_loop_whose_sizes_change_compiles_a_few_programs(compiled):
     compiled.clear()
     for n in range(40, 120):
         step(n)
+    assert compiled == []
+
+
+def test_loops_whose_sizes_change_compile_a_few_programs(compiled):
+    def run(n: int) -> float:
+        x = np.ones((n, 3), np.float32)
+        grown = rg.while_loop(lambda c: c.sum() < 1000, lambda c: c * 1.5, rg.asarray(x))
+        slope = rg.grad(lambda x: rg.scan(lambda c, r: (c + r * r, c), rg.zeros(3), x)[0].sum())
+        return (grown.sum() + slope(x).sum()).item()
+
+    for n in range(2, 30):
+        run(n)
+    compiled.clear()
+    for n in range(30, 60):
+        steps = int(np.ceil(np.log(1000 / (3 * n)) / np.log(1.5)))
+        assert run(n) == pytest.approx(3 * n * 1.5**steps + 6 * n, rel=1e-5)
     assert compiled == []
 
 

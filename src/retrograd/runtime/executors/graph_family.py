@@ -10,16 +10,15 @@ not assumed. Nothing is optimised, planned or compiled for such a graph.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from retrograd.errors import RetrogradError
 from retrograd.ir import Dim, Graph, Node, evaluate, expressed, lowest
-from retrograd.ir.node import names_of
+from retrograd.ir.node import names_of, nested
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import Constant, input_node
 from retrograd.runtime.backend import Program
-from retrograd.runtime.executors.tiered import TieredProgram
 from retrograd.shared import own_lock
 from retrograd.tuning import TUNING
 
@@ -39,17 +38,22 @@ class Skeleton(NamedTuple):
 
 
 def skeleton(graph: Graph) -> Skeleton:
-    """A graph taken apart. `Unlike` where it holds graphs, or names already, has no sizes, or is so
-    large that this is not worth it."""
+    """A graph taken apart, those of loops and choices in it, too. `Unlike` where it holds names
+    already, has no sizes, or is so large that this is not worth it."""
     if len(graph.body) > TUNING.huge_nodes or not any(x.shape for x in graph.inputs):
         raise Unlike
     numbers: list[int] = []
+    key = _graph_key(graph, numbers)
+    return Skeleton(key, tuple(numbers), sum([len(x.shape) for x in graph.inputs]))
+
+
+def _graph_key(graph: Graph, numbers: list[int]) -> Hashable:
+    """What a graph is but for numbers, which are added to a list."""
     key: list[Any] = []
     place: dict[Node, int] = {}
     for x in graph.inputs:
         place[x] = len(place)
         key.append((x.dtype, _taken(x.shape, numbers)))
-    count = len(numbers)
     for node in graph.body:
         place[node] = len(place)
         prim, before = node.prim, len(numbers)
@@ -61,21 +65,20 @@ def skeleton(graph: Graph) -> Skeleton:
             parts += [_taken(getattr(prim, name), numbers) for name in names_of(prim)]
         same: Any = tuple(parts) if len(numbers) > before else prim
         key.append((same, *[place[x] for x in node.inputs]))
-    outputs = tuple([place[y] for y in graph.outputs])
-    return Skeleton((tuple(key), outputs), tuple(numbers), count)
+    return tuple(key), tuple([place[y] for y in graph.outputs])
 
 
 def _taken(value: Any, numbers: list[int]) -> Any:
-    """What an attribute is but for numbers, which are added to a list."""
+    """The same of an attribute."""
     kind = type(value)
     if kind is int:
         numbers.append(value)
         return int
     if kind is tuple:
         return tuple([_taken(part, numbers) for part in value])
-    if isinstance(value, Dim | Graph):
+    if isinstance(value, Dim):
         raise Unlike
-    return value
+    return _graph_key(value, numbers) if isinstance(value, Graph) else value
 
 
 class Generalization:
@@ -98,10 +101,9 @@ class Generalization:
         self._names = [(str(size), columns.index(column)) for size, column in sizes]
         self._constant = [(i, n) for i, n in enumerate(pattern) if not isinstance(n, Dim)]
         self._varying = [(i, n) for i, n in enumerate(pattern) if isinstance(n, Dim)]
-        self.graph = _named(graph, pattern)
+        self.graph = _named(graph, iter(pattern))
         least = {name: Dim(name) + 2 for name, _ in self._names}
-        dims = {d for x in self.graph.nodes for d in x.shape if isinstance(d, Dim)}
-        self._odd = [d for d in dims if (lowest(evaluate(d, least)) or 0) < 2]  # type: ignore[arg-type]
+        self._odd = [d for d in _dims(self.graph) if (lowest(evaluate(d, least)) or 0) < 2]  # type: ignore[arg-type]
 
     def sizes(self, numbers: Sequence[int]) -> dict[str, int]:
         """The values of the names."""
@@ -118,9 +120,14 @@ class Generalization:
         return all(evaluate(d, sizes) == numbers[i] for i, d in self._varying)
 
 
-def _named(graph: Graph, pattern: Sequence[int | Dim]) -> Graph:
+def _dims(graph: Graph) -> set[Dim]:
+    """The sizes with names of all that is computed in a graph."""
+    graphs = [*nested(graph), graph]
+    return {d for g in graphs for x in g.nodes for d in x.shape if isinstance(d, Dim)}
+
+
+def _named(graph: Graph, rest: Iterator[int | Dim]) -> Graph:
     """A graph with other numbers, types inferred anew."""
-    rest = iter(pattern)
     new: dict[Node, Node] = {}
     for x in graph.inputs:
         new[x] = input_node(x.type.with_shape(_put(x.shape, rest)), x.name)
@@ -148,10 +155,14 @@ def _put(value: Any, numbers: Any) -> Any:
     """The reverse of `_taken`."""
     if type(value) is int:
         return next(numbers)
+    if isinstance(value, Graph):
+        return _named(value, numbers)
     return tuple([_put(part, numbers) for part in value]) if type(value) is tuple else value
 
 
 def _has_dim(value: Any) -> bool:
+    if isinstance(value, Graph):
+        return bool(_dims(value))
     return isinstance(value, Dim) or (type(value) is tuple and any(map(_has_dim, value)))
 
 
@@ -194,23 +205,21 @@ class GraphFamily:
 FAMILIES: dict[Hashable, GraphFamily] = {}  # in the order of their latest use
 
 
-def family_of(found: Skeleton) -> GraphFamily:
+def family_of(key: Hashable) -> GraphFamily:
     """The family of a graph; the one that was not asked for longest is forgotten."""
-    family = FAMILIES.pop(found.key, None) or GraphFamily()
+    family = FAMILIES.pop(key, None) or GraphFamily()
     while len(FAMILIES) >= TUNING.graph_families:
         FAMILIES.pop(next(iter(FAMILIES)), None)
-    FAMILIES[found.key] = family
+    FAMILIES[key] = family
     return family
 
 
-def tiered(graph: Graph, patient: bool, optimize: Callable[[Graph], Graph]) -> Program:
-    """A tiered program for a graph, which it shares with others that differ in sizes alone."""
-
-    def make(named: Graph, sizes: dict[str, int]) -> Program:
-        return TieredProgram(optimize(named), patient, sizes)
-
+def shared(graph: Graph, kind: Hashable, make: Callable[[Graph], Program]) -> Program:
+    """A program for a graph, which it shares with others of this kind that differ in sizes
+    alone."""
     try:
         found = skeleton(graph)
     except Unlike:
-        return TieredProgram(optimize(graph), patient)
-    return family_of(found).program(graph, found, make) or TieredProgram(optimize(graph), patient)
+        return make(graph)
+    family = family_of((kind, found.key))
+    return family.program(graph, found, lambda named, sizes: make(named)) or make(graph)

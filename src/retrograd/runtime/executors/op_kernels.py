@@ -31,6 +31,7 @@ from retrograd.ir import (
     TupleType,
     evaluate,
 )
+from retrograd.ir.node import graphs_of
 from retrograd.ops.control import Scan
 from retrograd.ops.control.dag_scan import DagScan
 from retrograd.ops.conv import Conv
@@ -49,6 +50,7 @@ from retrograd.runtime.backend import Array
 from retrograd.runtime.call_frame import CallFrame
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.background_compiler import BEHIND
+from retrograd.runtime.executors.graph_family import shared
 from retrograd.runtime.executors.shape_generalization import difference, named, types_of
 from retrograd.shared import Key, lock, trim
 from retrograd.tuning import TUNING
@@ -339,6 +341,13 @@ def _compiled(node: Node, kind: str, level: int) -> Code:
     inputs = [input_node(t) for t in types_of(node, kind)]
     result = node.prim(*inputs[: len(node.inputs)])
     outputs = items(result) if isinstance(result.type, TupleType) else [result]
-    COMPILED["programs"] += 1
-    program = Executable(Graph(inputs, outputs), light=level < len(LEVELS), narrow=level == 0)
+
+    def made(graph: Graph) -> Executable:
+        COMPILED["programs"] += 1
+        return Executable(graph, light=level < len(LEVELS), narrow=level == 0)
+
+    graph = Graph(inputs, outputs)
+    if not graphs_of(node.prim):
+        return Code(made(graph), level)
+    program: Any = shared(graph, ("kernel", level), made)  # of a loop, for sizes that change
     return Code(program, level)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from retrograd.ir import Graph, Node, TensorType, evaluate
 from retrograd.ops.control.draw import Draw
@@ -15,6 +15,7 @@ from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.background_compiler import BEHIND
 from retrograd.runtime.executors.bytecode import BytecodeExecutor
 from retrograd.runtime.executors.bytecode_kernels import Kind, kind_of
+from retrograd.runtime.executors.graph_family import Unlike, family_of, skeleton
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.op_kernels import COMPILED
 from retrograd.shared import own_lock
@@ -127,3 +128,17 @@ def node_cost(node: Node, sizes: Mapping[str, int]) -> int:
         work *= math.prod([evaluate(d, sizes) for d in node.inputs[1].shape[1:]])
         work //= 16
     return 1 + work // TUNING.node_elements
+
+
+def tiered(graph: Graph, patient: bool, optimize: Callable[[Graph], Graph]) -> Program:
+    """A tiered program for a graph, which it shares with others that differ in sizes alone."""
+
+    def make(named: Graph, sizes: dict[str, int]) -> Program:
+        return TieredProgram(optimize(named), patient, sizes)
+
+    try:
+        found = skeleton(graph)
+    except Unlike:
+        return TieredProgram(optimize(graph), patient)
+    program = family_of(found.key).program(graph, found, make)
+    return program or TieredProgram(optimize(graph), patient)
