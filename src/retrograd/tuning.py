@@ -38,12 +38,16 @@ class Tuning:
     search_value_ns: float = number(60.0, "time of a value that is looked for in a sorted row")
 
     # Eager code that does not repeat.
-    returned_runs: int = number(128,
-        "times that what starts at a line has to return until it is recorded, if its calls take as "
-        "long as a node: then running it has cost about what compiling it does; twice as often "
-        "each time that recordings did not return")
+    returned_runs: int = number(80,
+        "nodes that each call of what starts at a line has to have taken, since it returned, until "
+        "it is recorded: compiling takes several times as long, as what has returned so often goes "
+        "on for longer; of k things k * k times as many, as each has a program and returns less "
+        "often; twice as many each time that recordings did not return")
+    call_nodes: int = number(10, "of which a call takes so many to be made")
     recorded_kinds: int = number(16,
         "different things that start at a line, return, and are recorded; of more, none is")
+    likely_kinds: int = number(3,
+        "of so many it is likely: programs of their calls are not compiled meanwhile")
     long_run_calls: int = number(4096,
         "calls after which they are recorded without having returned")
     unknown_recordings: int = number(3,
@@ -53,6 +57,9 @@ class Tuning:
         "calls, and elements as nodes, since the last look, at which a look ends a run")
     looked_runs: int = number(256, "the same of a run that is looked at more often, and is dropped")
     joined_arrays: int = number(8, "arrays that a program joins, at most; else NumPy does")
+    weight_shapes: int = number(16,
+        "shapes of weights of a product that have programs of their own, at most")
+    weight_nodes: int = number(8, "nodes that such a product takes, at least")
     remembered_calls: int = number(4096, "combinations of a call and of shapes with a program")
 
     along_nodes: int = number(40,
@@ -228,7 +235,7 @@ class Tuning:
         " or computes otherwise")
     background_poll_s: float = number(0.005, "it looks so often whether the process ends, or forks")
     background_programs: int = number(64, "programs that wait for it; of more, those that ran last")
-    hasty_product_work: int = number(1 << 26,
+    hasty_product_work: int = number(1 << 28,
         "pairs of multiply-adds that code made in haste does while better code is compiled in the"
         " background; for more, a product waits for it")
     bytecode_operations: int = number(16_000,
@@ -239,6 +246,10 @@ class Tuning:
         "operations of each kind, on average, in a graph that becomes bytecode")
     bytecode_calls: int = number(1 << 19, "calls after which Python may look for signals")
     interpreted_nodes: int = number(200, "nodes that are interpreted before a program is compiled")
+    compiled_node: int = number(15,
+        "nodes that take as long to interpret as one of a program of its own to compile")
+    compiled_product: int = number(500, "and as a product of known sizes does")
+    compiled_named_product: int = number(700, "or of sizes that are arguments")
     huge_nodes: int = number(3000, "graphs of more nodes take minutes to compile")
     huge_runs: int = number(4, "and so many runs to believe that they return")
     node_elements: int = number(20_000, "elements that take about as long as a node")

@@ -40,6 +40,8 @@ def at_once(monkeypatch):
     """Operations run at once from the first one on, and are compiled at once."""
     monkeypatch.setattr(TUNING, "unknown_recordings", 0)
     monkeypatch.setattr(TUNING, "interpreted_nodes", 0)
+    for name in ("compiled_node", "compiled_product", "compiled_named_product"):
+        monkeypatch.setattr(TUNING, name, 0)
     begin_anew()
     forget_programs()
     yield

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.eager import trace_buffer, trace_cache
 from tests.eager.recorded import X, parameter
 from tests.functions.programs import random_program
 
@@ -53,3 +56,28 @@ def test_two_buffers_meet():
     (first * second).backward()
     assert w.grad is not None
     np.testing.assert_allclose(w.grad.numpy(), [1 * 3.5 + 0.5 * 3.5] * 2)
+
+
+def test_a_step_of_an_optimizer_is_not_cut() -> None:
+    """It does the same with each of many parameters, as what repeats does, and is one call."""
+    w = [rg.tensor(np.full(3, float(k)), requires_grad=True) for k in range(80)]
+    opt = rg.optim.Adam(w, lr=0.1)
+    for _ in range(3):
+        opt.zero_grad()
+        loss = sum([p.sum() * 0.5 for p in w])
+        loss.backward()
+        buffer = trace_buffer.CURRENT.buffer
+        assert buffer.open
+        opt.step()
+        assert not buffer.ripe
+        assert buffer.executions == 1  # all of it at once
+
+
+def test_what_is_recorded_as_a_whole_leaves_room_behind_it() -> None:
+    buffer = trace_buffer.TraceBuffer(trace_cache.TraceSite())
+    buffer.limit = 0
+    assert buffer.uncut(lambda: buffer.limit) == sys.maxsize
+    assert buffer.limit == buffer.site.room > buffer.made()
+    buffer.ripe, buffer.limit = True, 0  # it is cut behind that
+    buffer.uncut(lambda: None)
+    assert buffer.limit == 0

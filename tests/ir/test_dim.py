@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, evaluate, product, spec
+from retrograd.ir import Dim, evaluate, lower_bound, product, spec
 from retrograd.ir.literal import LiteralReader
 
 N, M = Dim("N"), Dim("M")
@@ -159,3 +159,26 @@ def test_order_where_it_is_known():
             ask()
     with pytest.raises(ShapeError, match="compares with a"):
         assert N < "a"  # type: ignore[operator]
+
+
+@given(SIZES, st.fixed_dictionaries({"N": st.integers(2, 50), "M": st.integers(2, 50)}))
+def test_a_lower_bound_is_never_above(size, values):
+    least = lower_bound(size, 2)
+    assert least is None or least <= evaluate(size, values)
+
+
+@pytest.mark.parametrize(
+    ("size", "least"),
+    [
+        (N - (N + 1) // 2, 1),  # half of a size is less than all of it
+        ((N + 1) // 2 - N, None),
+        (2 * ((N + 1) // 2) - N, 0),
+        (N + 2 * M - 3, 3),
+        (N - M, None),
+        (N * M, None),
+        (N // M, None),
+        (7, 7),
+    ],
+)
+def test_lower_bounds(size, least):
+    assert lower_bound(size, 2) == least

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import TensorType, float32, float64
-from retrograd.ops.conv import Conv, framed
+from retrograd.ir import Dim, TensorType, float32, float64
+from retrograd.ops.conv import Conv, framed, has_more_places
 from retrograd.ops.leaf import input_node
 from retrograd.verify.rules import check_result
 
@@ -85,3 +85,31 @@ def test_one_dtype():
     x, w = (input_node(TensorType(d, (1, 1, 1))) for d in (float32, float64))
     with pytest.raises(DTypeError, match="one dtype"):
         Conv((1,), (0,), (0,), (1,), (1,))(x, w)
+
+
+N, K = Dim("N"), Dim("K")
+
+
+@pytest.mark.parametrize(
+    ("op", "places", "kernel", "needs"),
+    [
+        (Conv((1,), (1,), (1,), (1,), (1,)), N, 3, False),  # as many places
+        (Conv((2,), (1,), (1,), (1,), (1,)), N, 3, False),  # fewer
+        (Conv((1,), (1,), (2,), (2,), (1,)), N, 3, False),  # more: the gradient of that
+        (Conv((2,), (1,), (1,), (3,), (1,)), N, 3, False),
+        (Conv((1,), (3,), (3,), (1,), (1,)), N, K, True),  # more or fewer
+        (Conv((1,), (1,), (2,), (2,), (1,)), 9, 3, False),
+    ],
+)
+def test_bits_that_need_the_value_of_a_size(op, places, kernel, needs):
+    types = [TensorType(float32, (2, 4, places)), TensorType(float32, (4, 4, kernel))]
+    assert op.needs_sizes(op.infer(*types), *types) == needs
+
+
+def test_more_places():
+    assert has_more_places((N, 3), (N, 4))
+    assert has_more_places((N, 3), (N, 3)) is False
+    assert has_more_places((N, 3), (N + 1, 2)) is False
+    assert has_more_places(((N + 1) // 2,), (N,))
+    assert has_more_places((N,), (K,)) is None
+    assert has_more_places((N // 2,), (4,)) is None

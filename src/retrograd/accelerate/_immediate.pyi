@@ -30,6 +30,7 @@ class CallBase:
     scope: Any
     code: Any
     nodes: Any
+    run: Any
     number: int
     lasti: int
     freed: bool

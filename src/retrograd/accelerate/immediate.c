@@ -293,6 +293,7 @@ static PyMemberDef call_members[] = {
     MEMBER(Call, scope),
     MEMBER(Call, code),
     MEMBER(Call, nodes),
+    MEMBER(Call, run),
     {"number", T_LONGLONG, offsetof(Call, number), 0, NULL},
     {"lasti", T_INT, offsetof(Call, lasti), 0, NULL},
     {"freed", T_BOOL, offsetof(Call, freed), 0, NULL},

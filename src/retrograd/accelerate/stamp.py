@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "a086fee8"
+STAMP = "1efc90af"
 
 
 def stamp_of_sources(folder: Path) -> str:

@@ -376,7 +376,7 @@ def replayed(
         for k, x in numbers.items():
             buffer.numbers[k] = x
         return [make_handle(buffer, f, False) for f in results]
-    made = make(handles)
+    made: list[LazyTensor] = buffer.uncut(lambda: make(handles))
     if all(h._buffer is buffer for h in made):
         numbers = buffer.numbers_from(first + 1)
         buffer.site.calls[call] = [h._trace_node for h in made], numbers, buffer.take()

@@ -14,6 +14,7 @@ from retrograd.ops.leaf import Constant, input_node
 from retrograd.ops.shape import expand
 from retrograd.runtime.backend import Program
 from retrograd.runtime.backends import start_graph
+from retrograd.runtime.executors.tiered import Patience
 from retrograd.shared import Key, lock
 
 LOCK = lock(20)
@@ -111,11 +112,12 @@ def is_free(value: float) -> bool:
 
 
 def program_for(
-    what: Needed, outputs: Sequence[Node], free: Collection[Node] = (), patient: bool = False
-) -> tuple[Program, list[Node]]:
+    what: Needed, outputs: Sequence[Node], free: Collection[Node] = (),
+    patience: Patience = Patience.NODES,
+) -> tuple[Program, list[Node]]:  # fmt: skip
     """The program that computes the outputs, and the constants it takes as arguments behind the
-    inputs. Constants in `free` are arguments whatever their value. With `patient` it is compiled
-    only when it has run a few times, however large it is."""
+    inputs. Constants in `free` are arguments whatever their value. `patience` says when a new one
+    is compiled."""
     key, scalars = _key(what, outputs, free)
     with LOCK:
         found = PROGRAMS.pop(key, None)
@@ -123,7 +125,7 @@ def program_for(
             PROGRAMS[key] = found
             COUNTS["hits"] += 1
             return found, scalars
-    program = start_graph(hoist_scalars(what.inputs, scalars, outputs), current_backend(), patient)
+    program = start_graph(hoist_scalars(what.inputs, scalars, outputs), current_backend(), patience)
     with LOCK:
         COUNTS["misses"] += 1
         PROGRAMS[key] = program

@@ -26,6 +26,7 @@ from retrograd.ir import Node
 from retrograd.ops.identity import StopGradient
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array
+from retrograd.runtime.executors.tiered import Patience
 
 
 def gradients_by_calls(
@@ -158,7 +159,9 @@ def _plan(
     parts = pullback(ends, starts, wanted)
     found = dict(zip(at, parts, strict=True))
     results = {k: StopGradient()(g) for k, g in found.items() if g is not None}  # g may be given
-    return list(results), TraceProgram(segment.site, list(results.values()), known, patient=True)
+    return list(results), TraceProgram(
+        segment.site, list(results.values()), known, patience=Patience.RUNS
+    )
 
 
 def _leaf(segment: TapeSegment, k: int) -> TraceNode:

@@ -26,6 +26,7 @@ from retrograd.eager.trace_program import TraceProgram
 from retrograd.errors import RetrogradError
 from retrograd.ir import Node, reachable
 from retrograd.runtime.backend import Array
+from retrograd.runtime.executors.tiered import Patience
 from retrograd.shared import contained
 
 LONGEST = 8192  # handles in a buffer, after which the recording is cut whether it repeats or not
@@ -88,6 +89,8 @@ def split(buffer: TraceBuffer, operands: Sequence[LazyTensor]) -> bool:
             if found is None:
                 with LOCK:
                     found = site.plans[key] = _plan(site, wanted, list(tracked), leaves, values)
+                if site.proven:
+                    found[1].compile()
             else:
                 COUNTS["hits"] += 1
             outputs, plan = found
@@ -155,7 +158,7 @@ def _plan(
     inside = reachable([*ends, *[f.node for f in wanted]], known)
     kept = kept_for_gradient(ends, [f.node for f in leaves], set(inside), at_hand)
     outputs = list(dict.fromkeys((*wanted, *map(site.trace_node, kept))))
-    return outputs, TraceProgram(site, [f.node for f in outputs], known, patient=True)
+    return outputs, TraceProgram(site, [f.node for f in outputs], known, patience=Patience.RUNS)
 
 
 def _go_on(buffer: TraceBuffer, held: Sequence[LazyTensor], tracked: Sequence[TraceNode]) -> None:

@@ -9,9 +9,10 @@ tapes, graphs) gets them: the buffer is *dissolved*, its tensors go on as tensor
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from retrograd.eager import listeners
@@ -27,6 +28,7 @@ from retrograd.eager.trace_program import TraceProgram, co_evaluated
 from retrograd.ir import Node
 from retrograd.ir.source import user_place
 from retrograd.runtime.backend import Array
+from retrograd.runtime.executors.background_compiler import BEHIND
 from retrograd.shared import at_fork, contained, free, holding
 from retrograd.tuning import TUNING
 
@@ -149,6 +151,17 @@ class TraceBuffer(TraceBufferBase):
             outputs, lambda k: full_history(arrays[k]), self.numbers, self.nodes, self.openings
         )
 
+    def uncut(self, make: Callable[[], Any]) -> Any:
+        """What `make` records here, as a whole: a call that does the same with each of many
+        operands, as an optimizer's step, is no recording that repeats."""
+        limit, self.limit = self.limit, sys.maxsize
+        try:
+            return make()
+        finally:
+            if self.made() >= limit and not self.ripe:
+                limit = self.site.room = self.made() + FULL
+            self.limit = limit
+
     def reopen(self) -> None:
         """Record here again, since what is recorded goes on from here."""
         CURRENT.buffer.close()
@@ -216,6 +229,8 @@ def current() -> TraceBuffer:
 
 def _open(site: TraceSite) -> TraceBuffer:
     """A buffer that is recorded in from now on."""
+    if site.proven:
+        BEHIND.forget()  # what ran will be part of the program of this
     buffer = CURRENT.buffer = TraceBuffer(site)
     buffer.begin()
     remember(buffer)
@@ -253,8 +268,9 @@ def record_instead() -> None:
 def end_run() -> None:
     """A gradient is taken: what comes next is another recording."""
     run, CURRENT.run = CURRENT.run, None
-    if run is not None:
-        run.site.ran(run.what, run.work / max(run.calls, 1))
+    if run is None or run.calls < 2:  # the program of a single call is there already
+        return
+    run.site.ran(run.what, run.work / run.calls)
 
 
 def looked() -> None:

@@ -253,20 +253,25 @@ class TraceSite:
             self.learning = True
             self.unknown += 1
 
+    @property
+    def returns(self) -> bool:
+        """Whether all that comes has come before, and may soon be recorded."""
+        return self.recording or 0 < self.returned < self.patience * TUNING.likely_kinds
+
     def ran(self, what: int, weight: float) -> None:
         """What was run at once has come to its end. Once all that comes has come before, and often
-        enough to pay for a program, it is recorded. `weight` is the mean time of a call, in
-        nodes."""
+        enough to pay for programs, it is recorded. `weight` is the mean time that what a call
+        computes takes, in nodes."""
         if what not in self.runs:
             self.runs[what] = None
             trim(self.runs, TUNING.remembered_runs)
             self.returned = 0
             self.kinds.clear()
             return
-        self.returned += weight
+        self.returned += TUNING.call_nodes + weight
         self.kinds.add(what)
         kinds = len(self.kinds)
-        if self.returned >= self.patience * min(kinds, 2) and kinds <= TUNING.recorded_kinds:
+        if self.returned >= self.patience * kinds**2 and kinds <= TUNING.recorded_kinds:
             self.allowed = TUNING.unknown_recordings + kinds
             self.recording = self.proven = True
             self.learning = False

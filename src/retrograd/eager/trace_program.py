@@ -14,8 +14,9 @@ from retrograd.ir import Node, TensorType, Trait, product
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.reduce import ReduceSum
 from retrograd.runtime.backend import Array, Program
+from retrograd.runtime.executors.background_compiler import BEHIND
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
-from retrograd.runtime.executors.tiered import TieredProgram
+from retrograd.runtime.executors.tiered import Patience, TieredProgram
 from retrograd.runtime.paired_program import on_real
 from retrograd.tuning import TUNING
 
@@ -24,8 +25,7 @@ class TraceProgram:
     """A program for a buffer: where its arguments are, and what it computes.
 
     `ends` are nodes over slots of the site; `known` are nodes whose values are at hand, with keys
-    under which the caller finds them. With `patient` the program is compiled only when it has come
-    back some times.
+    under which the caller finds them. `patience` says when the program is compiled.
     """
 
     __slots__ = (
@@ -38,7 +38,7 @@ class TraceProgram:
         site: TraceSite,
         ends: Sequence[Node],
         known: Mapping[Node, Any],
-        patient: bool = False,
+        patience: Patience = Patience.NODES,
     ) -> None:
         leaves = {f.node: f for f in list(site.leaves.values())}
         self.ends = list(ends)
@@ -49,7 +49,7 @@ class TraceProgram:
         self.known = [known[x] for x in what.inputs if x in known]
         what.inputs.sort(key=lambda x: x in known)  # arrays of slots first; the sort is stable
         self.program: Program
-        self.program, self.scalars = program_for(what, self.ends, free, patient)
+        self.program, self.scalars = program_for(what, self.ends, free, patience)
         scalars = self.scalars
         # Numbers: those of the recording are looked at in every run, the others never change.
         self.free: dict[np.dtype[Any], list[tuple[int, int]]] = {}
@@ -63,7 +63,8 @@ class TraceProgram:
     def compile(self) -> None:
         """Make native code of what would be interpreted at first."""
         if isinstance(self.program, TieredProgram):
-            self.program.compile()
+            with BEHIND.held():
+                self.program.compile()
 
     def run(
         self, arrays: Sequence[Node], known: Mapping[Any, Array], numbers: dict[int, float]
@@ -80,9 +81,15 @@ class TraceProgram:
             on_real(graph, OpByOpExecutor)(given)
             raise
 
-    def call(self, values: Sequence[Any], numbers: dict[int, float]) -> list[Array]:
-        """The same, where `known` are positions in a list of values, and all that is given."""
-        return self.program(self.arguments(values, numbers))
+    def call(
+        self, values: Sequence[Any], numbers: dict[int, float], for_now: bool = False
+    ) -> list[Array]:
+        """The same, where `known` are positions in a list of values, and all that is given;
+        `for_now` where it soon will be part of another program."""
+        given = self.arguments(values, numbers)
+        if for_now and isinstance(self.program, TieredProgram):
+            return self.program.for_now(given)
+        return self.program(given)
 
     def arguments(self, values: Sequence[Any], numbers: dict[int, float]) -> list[Array]:
         """What the program takes of these."""

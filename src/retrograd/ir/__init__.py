@@ -1,7 +1,7 @@
 """The intermediate representation: types, nodes, graphs. Knows no operation and no array library
 beyond the dtypes."""
 
-from retrograd.ir.dim import Dim, evaluate, lowest, product
+from retrograd.ir.dim import Dim, evaluate, lower_bound, lowest, product
 from retrograd.ir.dim_solver import expressed, solve
 from retrograd.ir.dtype import (
     BY_CODE,
@@ -89,6 +89,7 @@ __all__ = [
     "int32",
     "int64",
     "lookup",
+    "lower_bound",
     "lowest",
     "made_by",
     "remade",

@@ -331,6 +331,34 @@ def lowest(size: int | Dim) -> int | None:
     return least
 
 
+def lower_bound(size: int | Dim, names: int) -> int | None:
+    """What a size is never below where no name stands for less than `names`: of linear sizes, and
+    of quotients of these by numbers; None of others, and where a name counts down."""
+    quotients = _quotients(size)
+    if not all(isinstance(a.denominator, int) and a.denominator > 0 for a in quotients):
+        return None
+    unit = math.prod([int(a.denominator) for a in quotients])  # of all that follows
+    factors = dict.fromkeys(size.names if isinstance(size, Dim) else (), 0)
+    least = 0
+    for monomial, factor in _terms(size):
+        inner: int | Dim = _collect([(monomial, 1)])
+        scale = factor * unit
+        if len(monomial) == 1 and isinstance(monomial[0][0], Quotient) and monomial[0][1] == 1:
+            inner, below = monomial[0][0].numerator, int(monomial[0][0].denominator)
+            scale //= below
+            least -= max(scale, 0) * (below - 1)  # what the division may leave over
+        for atoms, count in _terms(inner):
+            if not atoms:
+                least += scale * count
+            elif len(atoms) == 1 and isinstance(atoms[0][0], str) and atoms[0][1] == 1:
+                factors[atoms[0][0]] += scale * count
+            else:
+                return None
+    if min(factors.values(), default=0) < 0:
+        return None
+    return -(-(least + names * sum(factors.values())) // unit)
+
+
 def _is_less(a: int | Dim, b: int | Dim, left: int | Dim, right: object) -> bool:
     """Whether `a < b`, where that is the same for all values of the names; the error where it is
     not is about how `left` compares with `right`."""

@@ -209,6 +209,10 @@ class Op:
         has the trait `TRANSCENDENTAL`, evaluations of functions."""
         return result.size
 
+    def needs_sizes(self, result: TensorType, *types: TensorType) -> bool:
+        """Whether the bits of the result depend on what sizes with names are."""
+        return False
+
     def reference(self, *arrays: Any) -> Any:
         """The meaning of the op, in NumPy."""
         raise NotImplementedError(f"{self.name} has no reference meaning")

@@ -9,12 +9,25 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError
-from retrograd.ir import Dim, Node, Shape, TensorType, Trait, bool_, declare, product
+from retrograd.ir import Dim, Node, Shape, TensorType, Trait, bool_, declare, lower_bound, product
 from retrograd.ops.matmul import BilinearOp
 from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.ops.shape import fail, flip, permute, reshape
 from retrograd.ops.windows import check_spatial, full_size, placed, span, windows_of
+
+
+def has_more_places(these: Shape, those: Shape) -> bool | None:
+    """Whether there are more of `those` along some axis, and fewer along none; None where that
+    depends on what the names of sizes are, which stand for 2 at least. The order of the sum of a
+    convolution, or of its gradient, goes by it."""
+    more = [b - a for a, b in zip(these, those, strict=True)]
+    least, most = [lower_bound(m, 2) for m in more], [lower_bound(-m, 2) for m in more]
+    if any(m is not None and m > 0 for m in most) or all(m is not None and m >= 0 for m in most):
+        return False
+    if any(m is None or m < 0 for m in least):
+        return None
+    return True if any(m is not None and m > 0 for m in least) else None
 
 
 @declare
@@ -72,6 +85,13 @@ class Conv(BilinearOp):
 
     def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
         return 2 * result.size * product(types[1].shape[1:])
+
+    def needs_sizes(self, result: TensorType, *types: TensorType) -> bool:
+        x, w = types
+        if any(s != 1 for s in self.strides):
+            return False
+        more = has_more_places(x.shape[2:], result.shape[2:])
+        return more is None or (more and isinstance(product(w.shape[2:]), Dim))
 
     def full(self, shape: Shape) -> Shape:
         """The axes of x with zeros between and around their elements."""

@@ -35,6 +35,9 @@ class Fft(LinearOp):
             raise fail(self, x, "of no elements there is no transform")
         return x
 
+    def needs_sizes(self, result: TensorType, *types: TensorType) -> bool:
+        return isinstance(result.shape[self.axis], Dim)
+
     def reference(self, *arrays: Any) -> Any:
         (x,) = arrays
         if self.inverse:

@@ -13,7 +13,7 @@ from retrograd.runtime.executable import Executable, start_compiler
 from retrograd.runtime.executors.bytecode import BytecodeExecutor
 from retrograd.runtime.executors.nan_observer import CHECKED, CheckedProgram
 from retrograd.runtime.executors.reference import ReferenceProgram
-from retrograd.runtime.executors.tiered import is_long, tiered
+from retrograd.runtime.executors.tiered import Patience, is_long, tiered
 from retrograd.runtime.paired_program import on_real
 
 PROFILED = "profiled"  # a backend that is no choice of a user
@@ -72,12 +72,12 @@ def compile_graph(graph: Graph, backend: str, donate: Collection[int] = ()) -> P
     return find(backend)(graph)
 
 
-def start_graph(graph: Graph, backend: str, patient: bool = False) -> Program:
+def start_graph(graph: Graph, backend: str, patience: Patience = Patience.NODES) -> Program:
     """A program that need not run often: one that is compiled only when it does, where the backend
-    compiles. A large one is compiled at once, unless `patient`. The bits of its results are those
-    of `compile_graph`."""
+    compiles; a large one at once, as far as there is no more `patience`. The bits of its results
+    are those of `compile_graph`."""
     if backend == "llvm":
         # The first result waits for the compiler, whether it needs it or not: the next ones will.
         start_compiler()
-        return on_real(graph, lambda g: tiered(g, patient, optimize))
+        return on_real(graph, lambda g: tiered(g, patience, optimize))
     return find(backend)(graph)

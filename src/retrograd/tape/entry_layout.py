@@ -18,6 +18,7 @@ from retrograd.ir import Node, TupleType
 from retrograd.ops.complex import conj
 from retrograd.ops.identity import StopGradient
 from retrograd.ops.leaf import input_node
+from retrograd.runtime.executors.tiered import Patience
 from retrograd.tape.trace_buffer import TapeBuffer
 
 PLANS = 64  # programs of a layout; beyond, all are forgotten
@@ -137,7 +138,9 @@ class EntryLayout:
         results = [
             StopGradient()(conj(found.of[n])) for n in nodes
         ]  # what is given may be among them
-        return Reverse(entries, slots, TraceProgram(self.site, results, known, patient=True))
+        return Reverse(
+            entries, slots, TraceProgram(self.site, results, known, patience=Patience.RUNS)
+        )
 
 
 def layout_of(

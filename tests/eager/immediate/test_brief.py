@@ -20,6 +20,8 @@ def at_once(monkeypatch):
     """Operations run at once, by programs that are compiled at once and that nobody knows yet."""
     monkeypatch.setattr(TUNING, "unknown_recordings", 0)
     monkeypatch.setattr(TUNING, "interpreted_nodes", 0)
+    for name in ("compiled_node", "compiled_product", "compiled_named_product"):
+        monkeypatch.setattr(TUNING, name, 0)
     trace_buffer.end_run()
     trace_buffer.CURRENT.buffer.close()
     for table in (

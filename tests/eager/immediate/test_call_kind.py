@@ -1,6 +1,7 @@
 """Kinds of calls: which sizes have names, and whom they serve."""
 
 import numpy as np
+import pytest
 
 import retrograd as rg
 from retrograd.eager.immediate.call_kind import (
@@ -10,6 +11,7 @@ from retrograd.eager.immediate.call_kind import (
     frozen,
     kind_of,
 )
+from retrograd.tuning import TUNING
 
 
 def test_arguments_are_filled_in():
@@ -79,3 +81,60 @@ def test_the_weight_of_a_call_is_that_of_what_it_computes():
     assert weight(rg.matmul, (512, 512), (512, 512)) > 50
     assert weight(rg.matmul, (4, 8), (8, 4)) == 0
     assert weight(lambda table: rg.sum(table, axis=0), (1 << 20, 4)) == 0
+
+
+def product(x, w):
+    """The kind of a product of data by a parameter."""
+    given = (np.dtype("f4"),) * 2
+    made = lambda: Arguments(rg.matmul, [OperandIndex(0), OperandIndex(1)], {})
+    return kind_of((rg.matmul, "product"), given, (x, w), made, [1])
+
+
+def test_products_of_much_work_know_the_sizes_of_their_weights(monkeypatch):
+    monkeypatch.setattr(TUNING, "weight_shapes", 2)
+    first = product((256, 512), (512, 256))
+    second = product((256, 256), (256, 512))
+    assert not second.pattern.names
+    named = product((300, 512), (512, 256))  # other data for the same weight
+    assert named.pattern.entries == [[-1, 512], [512, 256]]
+    assert product((70, 512), (512, 256)) is named
+    assert len({id(k) for k in (first, second, named)}) == 3
+    assert product((300, 128), (128, 640)).pattern.names > 1  # one shape too many
+
+
+def test_light_products_share_a_program():
+    made = lambda: Arguments(rg.matmul, [OperandIndex(0), OperandIndex(1)], {})
+
+    def of(x, w):
+        return kind_of((rg.matmul, "light"), (np.dtype("f4"),) * 2, (x, w), made, [1])
+
+    of((4, 8), (8, 5))
+    assert of((4, 7), (7, 6)) is of((4, 9), (9, 3))
+
+
+@pytest.mark.parametrize("size", [13, 14])
+def test_convolutions_of_named_sizes_have_the_bits_of_known_ones(size):
+    """Forward and back, with a stride: then the gradient of x is spread, or gathered."""
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(16, 8, 3, 3)).astype("f4")
+    arguments = lambda: Arguments(rg.conv, [OperandIndex(0), OperandIndex(1), None, 2, 1], {})
+
+    def of(*sizes):
+        kinds = [
+            kind_of((rg.conv, size, sizes), (w.dtype,) * 2, ((3, 8, n, n), w.shape), arguments)
+            for n in sizes
+        ]
+        x, g = (
+            np.random.default_rng(1).normal(size=s).astype("f4")
+            for s in ((3, 8, size, size), (3, 16, 7, 7))
+        )
+        found, *kept = kinds[-1].forward(True).call([x, w], {})
+        plan = kinds[-1].backward((0,), (0, 1), (False, False))
+        given = [x, w, found, *kept, g]
+        plan.program.compile()  # op by op it would be for the sizes at hand
+        back = plan.program.call(given, {})
+        return kinds[-1].pattern.names, [a.tobytes() for a in [found, *back]]
+
+    (none, known), (some, named) = of(size), of(20, size)
+    assert (none, some) == (0, 1)
+    assert named == known

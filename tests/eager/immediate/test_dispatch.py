@@ -1,5 +1,6 @@
 """What runs at once has the bits of what is recorded, and makes programs for kinds of calls."""
 
+import math
 import random
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 
 import retrograd as rg
 from retrograd.eager import trace_buffer, trace_cache
+from retrograd.eager.immediate import call_kind
 from retrograd.eager.program_cache import PROGRAMS
 from retrograd.eager.trace_cache import SITES, TraceSite
+from retrograd.runtime.executors.tiered import TieredProgram
 from retrograd.tuning import TUNING
 from tests.eager import test_bits
 
@@ -136,9 +139,14 @@ def loop(x, n):
         x.grad = None
 
 
+def runs_until_recorded(weight=1.0):
+    """How often something has to return."""
+    return math.ceil(TUNING.returned_runs / (TUNING.call_nodes + weight))
+
+
 def test_what_returns_is_recorded_again():
     x = rg.tensor([1.0, 2.0], requires_grad=True)
-    loop(x, TUNING.returned_runs)
+    loop(x, runs_until_recorded())
     site = next(iter(SITES.values()))
     assert not site.recording
     loop(x, 1)
@@ -155,7 +163,7 @@ def test_what_does_not_return_costs_half_as_often_each_time():
     """What is recorded in vain is, of so many runs, what grows as their logarithm."""
     site = TraceSite()
     recordings = []
-    for _ in range(100 * TUNING.returned_runs):
+    for _ in range(100 * runs_until_recorded()):
         if site.opens():
             site.ran(7, 1.0)
         else:
@@ -166,15 +174,52 @@ def test_what_does_not_return_costs_half_as_often_each_time():
 
 def test_several_things_have_to_return_more_often_and_many_are_not_recorded():
     few, many = TraceSite(), TraceSite()
-    for i in range(2 * TUNING.returned_runs):
+    most = 4 * 4 * runs_until_recorded()  # a program for each, and each returns less often
+    for i in range(most // 2):
         few.ran(i % 4, 1.0)
         assert not few.recording
-    for i in range(4):
-        few.ran(i, 1.0)
+    for i in range(most // 2 + 4):
+        few.ran(i % 4, 1.0)
     assert few.recording
-    for i in range(100 * TUNING.returned_runs):
+    for i in range(400 * runs_until_recorded()):
         many.ran(i % (TUNING.recorded_kinds + 1), 1.0)
     assert not many.recording
+
+
+def test_what_may_soon_be_recorded_is_not_compiled_before(monkeypatch):
+    """Though it has run more often than other calls do before they are."""
+    monkeypatch.setattr(TUNING, "interpreted_nodes", 5)
+    monkeypatch.setattr(TUNING, "compiled_node", 0)
+    monkeypatch.setattr(TUNING, "node_s", math.inf)  # the time that passes does not count
+    monkeypatch.setattr(TUNING, "background_idle_s", 3600.0)
+    for table in (PROGRAMS, call_kind._BY_SHAPES, call_kind._BY_CALL, call_kind._SEEN):
+        table.clear()
+    fresh()
+
+    def compiled():
+        found = [p for p in PROGRAMS.values() if isinstance(p, TieredProgram)]
+        return [p.is_compiled for p in found]
+
+    x = rg.tensor([1.0, 2.0], requires_grad=True)
+    loop(x, runs_until_recorded())
+    assert not any(compiled())
+    loop(x, 2)
+    assert compiled()[-1]
+    site = TraceSite()
+    for k in range(3):
+        site.ran(k, 1.0)
+        assert not site.returns
+    for k in range(1000):
+        site.ran(k % TUNING.recorded_kinds, 1.0)
+    assert not site.returns or site.recording
+
+
+def test_a_single_call_is_not_recorded():
+    """A program of its own would be the same again."""
+    x = rg.tensor(np.zeros((200, 200)))
+    for _ in range(4 * runs_until_recorded()):
+        rg.exp(x).numpy()
+    assert not any(site.recording for site in SITES.values())
 
 
 def test_larger_arrays_are_recorded_sooner():

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from retrograd.ops.matmul import DotGeneral
 from retrograd.runtime.executors import background_compiler, op_kernels, tiered
 from retrograd.runtime.executors.background_compiler import BackgroundCompiler
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
-from retrograd.runtime.executors.tiered import TieredProgram
+from retrograd.runtime.executors.tiered import Patience, TieredProgram
 from retrograd.tuning import TUNING
 
 X = np.linspace(-1, 1, 5, dtype=np.float32)
@@ -155,7 +156,7 @@ def test_large_and_rare_programs_are_left_to_those_who_run_them(own: BackgroundC
     x = input_node(spec((5,), float32))
     large, rare = (
         program(TUNING.waiting_nodes + 1),
-        TieredProgram(Graph([x], [el.exp(x)]), patient=True),
+        TieredProgram(Graph([x], [el.exp(x)]), patience=Patience.RUNS),
     )
     for p in (large, rare):
         p([X])
@@ -271,3 +272,29 @@ def test_it_can_be_switched_off() -> None:
     env = {**os.environ, background_compiler.VARIABLE: "0"}
     out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
     assert b"retrograd-compiler" not in out.stdout
+
+
+def test_nothing_begins_while_somebody_waits(
+    own: BackgroundCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TUNING, "background_idle_s", 0.0)
+    names: list[str] = []
+    with own.held():
+        waiting = Slow(names, "a")
+        own.ran(waiting)
+        time.sleep(5 * TUNING.background_poll_s)
+        assert names == []
+    own.finish()
+    assert names == ["a"]
+
+
+def test_what_waits_can_be_forgotten(own: BackgroundCompiler) -> None:
+    names: list[str] = []
+    waiting = Slow(names, "a")
+    own.ran(waiting)
+    own.forget()
+    own.finish()
+    assert names == []
+    own.ran(waiting)
+    own.finish()
+    assert names == ["a"]

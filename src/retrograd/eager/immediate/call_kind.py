@@ -39,10 +39,11 @@ from retrograd.ir import (
     substitute,
 )
 from retrograd.ops.assume import Assume
-from retrograd.ops.fft import Fft
+from retrograd.ops.conv import Conv, has_more_places
 from retrograd.ops.leaf import input_node
+from retrograd.ops.matmul import DotGeneral
 from retrograd.runtime.backend import Array, bind
-from retrograd.runtime.executors.tiered import node_cost
+from retrograd.runtime.executors.tiered import Patience, node_cost
 from retrograd.tuning import TUNING
 
 
@@ -124,13 +125,14 @@ class CallKind:
 
     __slots__ = (
         "_backward", "_forward", "_inside", "arguments", "handed_over", "inner", "interior",
-        "is_sized", "kept", "kernel", "leaves", "merged", "outputs", "pattern", "pullbacks",
-        "result", "site", "tensors", "weight",
+        "is_sized", "kept", "kernel", "leaves", "merged", "multiplies", "outputs", "pattern",
+        "pullbacks", "result", "site", "tensors", "weight",
     )  # fmt: skip
 
     kernel: CallKernel
     pattern: SizePattern
     result: Any
+    multiplies: bool  # whether it takes long, for a product
     weight: float  # the time of a call for an element of the first operand, in nodes
 
     def __init__(
@@ -193,23 +195,28 @@ class CallKind:
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """`Unfit` where it holds for some sizes only, or its bits would not be those of a program
-        for these sizes: of Fourier transforms, and where a size inside is 0 or 1."""
+        for these sizes, as where a size inside is 0 or 1."""
         for node in reachable([y.node for y in self.outputs]):
             if isinstance(node.prim, Assume):
                 raise Unfit
-            if isinstance(node.prim, Fft) and isinstance(node.shape[node.prim.axis], Dim):
-                raise Unfit
             if isinstance(node.type, TensorType):
+                types = [x.type for x in node.inputs]
+                if node.prim.needs_sizes(node.type, *types):
+                    raise Unfit
+                if isinstance(node.prim, Conv) and _gradient_needs_sizes(node.type, *types):
+                    raise Unfit
                 self.inner |= {d for d in node.shape if isinstance(d, Dim) and str(d) not in sizes}
         if not self.serves(sizes):
             raise Unfit
 
     def weigh(self, sizes: Mapping[str, int], elements: int | Dim) -> None:
-        """Say how long calls take, by those of these sizes: so many elements in the first
-        operand."""
+        """Say how long calls take, and for what, by those of these sizes: so many elements in the
+        first operand."""
         computed = [x for x in reachable([y.node for y in self.outputs]) if x.inputs]
         nodes = sum([node_cost(x, sizes) - 1 for x in computed])
         self.weight = nodes / max(int(elements), 1)
+        products = [x for x in computed if isinstance(x.prim, DotGeneral | Conv)]
+        self.multiplies = nodes >= TUNING.weight_nodes and bool(products)
         self.kernel = kernel_of(self)
 
     def serves(self, sizes: Mapping[str, int]) -> bool:
@@ -236,7 +243,9 @@ class CallKind:
                     self.kept = self._kept()
                 ends = [y.node for y in [*self.outputs, *(self.kept if tracked else ())]]
                 known = {x.node: k for k, x in enumerate(self.leaves)}
-                found = self._forward[key] = TraceProgram(self.site, ends, known)
+                found = self._forward[key] = TraceProgram(
+                    self.site, ends, known, Patience.COMPILING
+                )
         return found
 
     def _kept(self) -> list[TraceNode]:
@@ -281,7 +290,9 @@ class CallKind:
         known = {node: i for i, node in enumerate([*values, *starts])}
         passed = [(k, known[g]) for k, g in found.items() if g in known]
         made = {k: g for k, g in found.items() if g not in known}
-        program = TraceProgram(self.site, list(made.values()), known) if made else None
+        program = None
+        if made:
+            program = TraceProgram(self.site, list(made.values()), known, Patience.COMPILING)
         return BackwardPlan(passed, list(made), program)
 
     def pulled(
@@ -307,6 +318,12 @@ class CallKind:
                 ends = [self.results[i].node for i in which]
                 found = self._inside[key] = TraceProgram(self.site, ends, known)
         return found
+
+
+def _gradient_needs_sizes(y: TensorType, x: TensorType, w: TensorType) -> bool:
+    """The same of the gradient of a convolution with respect to x."""
+    known = not isinstance(product(w.shape[2:]), Dim)
+    return not known or has_more_places(y.shape[2:], x.shape[2:]) is None
 
 
 def _operand(site: TraceSite, k: int, type: TensorType) -> TraceNode:
@@ -363,33 +380,43 @@ def polynomial(size: int | Dim, names: Sequence[str]) -> list[int] | None:
 _BY_SHAPES: dict[Any, CallKind | None] = {}  # by call, dtypes and shapes; None: there is none
 _BY_CALL: dict[Any, list[tuple[SizePattern, CallKind]]] = {}  # with names
 _SEEN: dict[Any, tuple[Shapes, list[list[bool]]]] = {}  # the latest, which sizes changed
+_WEIGHTS: dict[Any, set[Shapes]] = {}  # of products: shapes of weights that have kinds of their own
 
 
 def kind_of(
-    call: Any, dtypes: tuple[Any, ...], shapes: Shapes, arguments: Callable[[], Arguments]
-) -> CallKind | None:
+    call: Any, dtypes: tuple[Any, ...], shapes: Shapes, arguments: Callable[[], Arguments],
+    weights: Sequence[int] = (),
+) -> CallKind | None:  # fmt: skip
     """The kind of a call; None where it has to be recorded to find out what is wrong with it.
 
-    `call` is the function with its options and what stands in the places of operands."""
+    `call` is the function with its options and what stands in the places of operands, `weights`
+    the operands that are parameters, whose sizes never change."""
     found = _BY_SHAPES.get((call, dtypes, shapes), _BY_SHAPES)
     if found is not _BY_SHAPES:
         return found  # type: ignore[return-value]
     with LOCK:
-        found = _generalized(call, dtypes, shapes, arguments)
+        found = _generalized(call, dtypes, shapes, arguments, weights)
         if len(_BY_SHAPES) >= TUNING.remembered_calls:
             _BY_SHAPES.clear()
             if len(_BY_CALL) >= TUNING.remembered_calls:
                 _BY_CALL.clear()
                 _SEEN.clear()
+                _WEIGHTS.clear()
         _BY_SHAPES[call, dtypes, shapes] = found
     return found
 
 
 def _generalized(
-    call: Any, dtypes: tuple[Any, ...], shapes: Shapes, arguments: Callable[[], Arguments]
-) -> CallKind | None:
+    call: Any, dtypes: tuple[Any, ...], shapes: Shapes, arguments: Callable[[], Arguments],
+    weights: Sequence[int],
+) -> CallKind | None:  # fmt: skip
     """A kind that there is and serves these shapes, or a new one."""
-    key = call, dtypes, tuple(map(len, shapes))
+    key: Any = (call, dtypes, tuple(map(len, shapes)))
+    own = tuple([shapes[k] for k in weights])
+    known = _WEIGHTS.get(key)
+    if known is not None and own and (own in known or len(known) < TUNING.weight_shapes):
+        known.add(own)
+        key = (*key, own)
     kinds = _BY_CALL.setdefault(key, [])
     for pattern, kind in kinds:
         if pattern.fits(shapes) and kind.serves(pattern.sizes(shapes)):
@@ -411,5 +438,8 @@ def _generalized(
             continue
         if pattern.names:  # others are found by their shapes
             kinds.append((pattern, kind))
+        elif own and known is None and kind.multiplies:
+            _WEIGHTS[key] = {own}
+            _SEEN[*key, own] = shapes, vary
         return kind
     return None

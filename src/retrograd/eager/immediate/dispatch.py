@@ -106,7 +106,9 @@ def run_call(
     dtypes = tuple([a.dtype for a in given])
     if ints:
         shapes += tuple([(n,) for n in ints])
-    kind = kind_of(call, dtypes, shapes, arguments)
+    kind = kind_of(
+        call, dtypes, shapes, arguments, [k for k, h in enumerate(handles) if h.is_source]
+    )
     if kind is None:
         return MISSED
     _count(
@@ -222,10 +224,11 @@ def _run(
     tracked = tracked and any(y.floating for y in kind.outputs)
     named = dict(enumerate(numbers))
     try:
-        results = kind.forward(tracked).call(given, named)
+        run = CURRENT.run
+        soon = run is not None and run.site.returns
+        results = kind.forward(tracked).call(given, named, soon)
     except (RetrogradError, LinAlgError, MemoryError):
         return MISSED  # it fails again where it is recorded, with the right message
-    run = CURRENT.run
     if run is not None and hand_over_forward(
         kind, tracked, given, named, kind.pattern.sizes(shapes)
     ):

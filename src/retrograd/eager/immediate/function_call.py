@@ -36,6 +36,7 @@ class Call(CallBase):
     edges: tuple[Edge, ...]
     freed: bool  # whether backward() has gone through an operand
     number: int
+    run: Any  # the `Run` that it was part of
     scope: str
     nodes: Any  # those of its results, if somebody has asked
 
@@ -228,7 +229,7 @@ class FunctionCall(Call):
             values = list(values)
             for i, n in enumerate(self.ints, len(self.edges)):
                 values[i] = np.empty(n, np.bool_)
-        return program.call(values, dict(enumerate(self.numbers)))
+        return program.call(values, dict(enumerate(self.numbers)), self.run.site.returns)
 
     def inside(self, which: Sequence[int]) -> list[Array]:
         """The values of results, computed once more where they are inside."""

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from retrograd.ir import Dim, DType, Node, Shape, float32, float64, product
-from retrograd.ops.conv import Conv
+from retrograd.ops.conv import Conv, has_more_places
 from retrograd.ops.elementwise import cast
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.numerics.summation import accumulator_of
@@ -68,7 +68,7 @@ def convolution(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> N
         return unrolled(op, x, w, node.shape)
     if x.shape[0] == 1 and _few(node.shape[2:]) and _narrow(op, w.shape):
         return correlated(op, x, w, node.shape)
-    if _fewer(x.shape[2:], node.shape[2:]) and all(s == 1 for s in op.strides):
+    if has_more_places(x.shape[2:], node.shape[2:]) and all(s == 1 for s in op.strides):
         return spread(op, x, w, node.shape, known)
     return gathered(op, x, w, node.shape, known)
 
@@ -85,13 +85,6 @@ def _narrow(op: Conv, w: Shape) -> bool:
 def _few(sizes: Shape) -> bool:
     size = product(sizes)
     return isinstance(size, int) and size <= UNROLLED
-
-
-def _fewer(these: Shape, those: Shape) -> bool:
-    """Whether there are fewer places along some axis, and more along none."""
-    more = [b - a for a, b in zip(these, those, strict=True)]
-    known = [m for m in more if not isinstance(m, Dim)]
-    return len(known) == len(more) and min(known) >= 0 and max(known) > 0
 
 
 def multiplied(dot: Callable[[Node, Node], Node], a: Node, b: Node) -> Node:

@@ -15,6 +15,7 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from typing import Protocol
 
 from retrograd.shared import at_fork
@@ -47,7 +48,7 @@ class BackgroundCompiler:
         """A program was interpreted, and may come back. Returns whether it waits to be compiled."""
         if not self._used:
             return False
-        self._latest = time.monotonic()
+        self._latest = max(self._latest, time.monotonic())
         with self._lock:
             name = weakref.ref(program)
             self._waiting.pop(name, None)
@@ -57,6 +58,20 @@ class BackgroundCompiler:
             if self._thread is None and not self._forking:
                 self._start()
             return name in self._waiting
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Nothing begins meanwhile: somebody waits for what runs, or is compiled, in the block."""
+        self._latest = math.inf
+        try:
+            yield
+        finally:
+            self._latest = time.monotonic()
+
+    def forget(self) -> None:
+        """Compile none of what waits, unless it runs again."""
+        with self._lock:
+            self._waiting.clear()
 
     def finish(self) -> None:
         """Wait until nothing is left to compile; it begins at once."""

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from retrograd.errors import RetrogradError
 from retrograd.ir import Dim, Graph, Node, evaluate, expressed, lowest
 from retrograd.ir.node import names_of, nested
-from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import Constant, input_node
 from retrograd.runtime.backend import Program
 from retrograd.shared import own_lock
@@ -144,7 +143,7 @@ def _named(graph: Graph, rest: Iterator[int | Dim]) -> Graph:
             found = prim.infer(*[x.type for x in inputs])
         except (RetrogradError, TypeError) as error:
             raise Unlike from error
-        if isinstance(prim, Fft) and isinstance(found.shape[prim.axis], Dim):
+        if prim.needs_sizes(found, *[x.type for x in inputs]):
             raise Unlike  # its bits are others
         origin = new.get(node.origin) if node.origin is not None else None
         new[node] = Node(prim, inputs, found, node.scope, node.source, origin, node.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 
 from retrograd.ir import Graph, Node, TensorType, evaluate
 from retrograd.ops.control.draw import Draw
@@ -39,6 +40,14 @@ def is_long(graph: Graph) -> bool:
     return True
 
 
+class Patience(Enum):
+    """What interpreting a program may cost before it is compiled."""
+
+    NODES = "about its own number of nodes: what was recorded returns"
+    RUNS = "some runs of it: it is one of many segments of a recording, which may never return"
+    COMPILING = "what compiling it does: it is that of a call, which soon may be part of another"
+
+
 class TieredProgram:
     """Interprets a graph the first time, and compiles it when it has been run often enough; a small
     one as soon as nobody waits, see `background_compiler.py`.
@@ -47,8 +56,9 @@ class TieredProgram:
     """
 
     def __init__(
-        self, graph: Graph, patient: bool = False, sizes: Mapping[str, int] | None = None
-    ) -> None:
+        self, graph: Graph, patience: Patience = Patience.NODES,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
         """Of a graph with names for sizes, `sizes` are some that it is run at."""
         self.graph = graph
         nodes = len(graph.body)
@@ -61,10 +71,14 @@ class TieredProgram:
         )
         if self._long:
             self._patience = self._cost  # what comes then is made in the time of a few runs
-        if patient:  # one of many that may never return
+        if patience is Patience.RUNS:
             self._patience = max(self._patience, TUNING.huge_runs * self._cost)
-        self._brief = not patient and self._cost <= TUNING.waiting_nodes
+        if patience is Patience.COMPILING:
+            self._patience = compiling_cost(graph)
+        self._brief = patience is not Patience.RUNS and self._cost <= TUNING.waiting_nodes
         self._spent = 0.0  # in nodes
+        # Whether interpreting it compiles for each size, as parts of convolutions do not serve all.
+        self._anew = bool(graph.dim_names) and any(isinstance(n.prim, Conv) for n in graph.body)
         self._again = False
         self._lock = own_lock()
         self._compiled: Executable | BytecodeExecutor | None = None
@@ -94,20 +108,49 @@ class TieredProgram:
             return self._compiled
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        compiled, first = self._compiled, self._first
+        compiled = self._compiled
         if compiled is not None:
             return compiled(arrays)
-        if first is None or self._spent >= self._patience:
+        with BEHIND.held():
+            if self._spent >= self._patience:
+                return self.compile()(arrays)
+            return self._interpreted(arrays)
+
+    def for_now(self, arrays: Sequence[Array]) -> list[Array]:
+        """The same, but it is not compiled now: it will soon be part of another program."""
+        if self._compiled is not None:
+            return self._compiled(arrays)
+        with BEHIND.held():
+            return self._interpreted(arrays)
+
+    def _interpreted(self, arrays: Sequence[Array]) -> list[Array]:
+        first = self._first
+        if first is None:
             return self.compile()(arrays)
         start, made = time.perf_counter(), COMPILED["programs"]
         results = first(arrays)
         self._spent += self._cost
+        made = COMPILED["programs"] - made
+        if self._anew:
+            self._spent += made * TUNING.compiled_product
         if self._brief:
-            if self._again and COMPILED["programs"] == made:  # what is made once does not count
+            if self._again and not made:  # what is made once does not count
                 self._spent += (time.perf_counter() - start) / TUNING.node_s
             self._again = True
             BEHIND.ran(self)
         return results
+
+
+def compiling_cost(graph: Graph) -> int:
+    """What compiling a program of a few nodes costs, in nodes that are interpreted."""
+    products = [n for n in graph.body if isinstance(n.prim, DotGeneral | Conv)]
+    named = sum([not n.type.is_static for n in products])
+    return max(
+        TUNING.interpreted_nodes,
+        TUNING.compiled_node * len(graph.body)
+        + TUNING.compiled_product * (len(products) - named)
+        + TUNING.compiled_named_product * named,
+    )
 
 
 def node_cost(node: Node, sizes: Mapping[str, int]) -> int:
@@ -126,19 +169,24 @@ def node_cost(node: Node, sizes: Mapping[str, int]) -> int:
         )
     if isinstance(node.prim, Conv):
         work *= math.prod([evaluate(d, sizes) for d in node.inputs[1].shape[1:]])
-        work //= 16
+        places, kernel = node.type.shape[2:], node.inputs[1].shape[2:]
+        windows = (*node.inputs[0].shape[:2], *places, *kernel)  # are laid out
+        work = max(work // 16, math.prod([evaluate(d, sizes) for d in windows]))
     return 1 + work // TUNING.node_elements
 
 
-def tiered(graph: Graph, patient: bool, optimize: Callable[[Graph], Graph]) -> Program:
-    """A tiered program for a graph, which it shares with others that differ in sizes alone."""
+def tiered(graph: Graph, patience: Patience, optimize: Callable[[Graph], Graph]) -> Program:
+    """A tiered program for a graph, which it shares with others that differ in sizes alone; that of
+    a call has names where it is to have any."""
+    if patience is Patience.COMPILING:
+        return TieredProgram(optimize(graph), patience)
 
     def make(named: Graph, sizes: dict[str, int]) -> Program:
-        return TieredProgram(optimize(named), patient, sizes)
+        return TieredProgram(optimize(named), patience, sizes)
 
     try:
         found = skeleton(graph)
     except Unlike:
-        return TieredProgram(optimize(graph), patient)
+        return TieredProgram(optimize(graph), patience)
     program = family_of(found.key).program(graph, found, make)
-    return program or TieredProgram(optimize(graph), patient)
+    return program or TieredProgram(optimize(graph), patience)
