@@ -55,6 +55,10 @@ class Tuning:
     remembered_runs: int = number(256, "runs of which the hash is remembered")
     looked_work: int = number(32,
         "calls, and elements as nodes, since the last look, at which a look ends a run")
+    looks: int = number(8,
+        "looks at a recording, of which it is asked whether few operations are between them")
+    given_up: int = number(16,
+        "times as often that what is looked at so often has to return until it is recorded again")
     looked_runs: int = number(256, "the same of a run that is looked at more often, and is dropped")
     joined_arrays: int = number(8, "arrays that a program joins, at most; else NumPy does")
     weight_shapes: int = number(16,

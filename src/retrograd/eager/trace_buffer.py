@@ -64,6 +64,7 @@ class TraceBuffer(TraceBufferBase):
     __slots__ = (
         "__weakref__",
         "arrays",
+        "computed",
         "executions",
         "lock",
         "nodes",
@@ -84,6 +85,7 @@ class TraceBuffer(TraceBufferBase):
         self.limit = site.limit or site.room or FULL
         self.ripe = site.limit > 0  # whether the recording is cut then
         self.executions = 0  # how often something was computed
+        self.computed = 0  # how many nodes
         self.openings: list[tuple[int, int]] = []
         self.seen = 0  # up to where `materialize` has found nothing that it would have to dissolve
         self.lock = threading.RLock()
@@ -99,6 +101,10 @@ class TraceBuffer(TraceBufferBase):
                     self.arrays.append(leaf)
                     self.slots[leaf] = found
         return found
+
+    def is_looked_at_often(self) -> bool:
+        """Whether values are looked at after every few operations: there is nothing to record."""
+        return self.computed < self.executions * TUNING.looked_work
 
     def listener(self) -> Listener | None:
         """Whose buffer it is, if somebody's who is alive: see `tape/trace_buffer.py`."""
@@ -321,6 +327,9 @@ def execute(buffer: TraceBuffer, handles: Sequence[RecordedTensor]) -> None:
             COUNTS["hits"] += 1
         outputs, plan = found
         buffer.executions += 1
+        buffer.computed += len(plan.what.order)
+        if buffer.executions >= TUNING.looks and buffer.is_looked_at_often():
+            site.gives_up()
         buffer.close()
         try:
             arrays = plan.run(buffer.arrays, values, buffer.numbers)

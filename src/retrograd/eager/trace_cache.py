@@ -247,6 +247,14 @@ class TraceSite:
         self.recording = self.unknown < self.allowed
         return not self.recording
 
+    def gives_up(self) -> None:
+        """What is recorded is looked at after every few operations: it runs at once from the next
+        time on, and for long."""
+        if self.recording and self.patience:
+            self.recording = self.proven = False
+            self.returned = 0
+            self.patience *= TUNING.given_up
+
     def learns(self) -> None:
         """What is recorded now was not recorded before."""
         if not self.learning:

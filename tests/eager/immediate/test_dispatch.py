@@ -10,6 +10,7 @@ import retrograd as rg
 from retrograd.eager import trace_buffer, trace_cache
 from retrograd.eager.immediate import call_kind
 from retrograd.eager.program_cache import PROGRAMS
+from retrograd.eager.trace_buffer import CURRENT, TraceBuffer
 from retrograd.eager.trace_cache import SITES, TraceSite
 from retrograd.runtime.executors.tiered import TieredProgram
 from retrograd.tuning import TUNING
@@ -170,6 +171,23 @@ def test_what_does_not_return_costs_half_as_often_each_time():
             site.learns()  # other than before
             recordings.append(site)
     assert len(recordings) <= 7 * (TUNING.unknown_recordings + 1)
+
+
+def test_what_is_looked_at_after_every_few_operations_ceases_to_be_recorded():
+    x, site = rg.tensor([1.0, 2.0], requires_grad=True), TraceSite()
+    site.recording = site.proven = True
+    before = site.patience
+    buffer = TraceBuffer(site)
+    CURRENT.buffer = buffer
+    buffer.begin()
+    y = x
+    for k in range(TUNING.looks):
+        assert site.recording, k
+        y = y * 1.5
+        y.sum().item()
+    assert not site.recording
+    assert site.patience == TUNING.given_up * before
+    assert y.tolist() == [1.5**TUNING.looks, 2 * 1.5**TUNING.looks]
 
 
 def test_several_things_have_to_return_more_often_and_many_are_not_recorded():
