@@ -29,7 +29,7 @@ help:
 	@echo 'make format      mend what ruff can mend'
 	@echo 'make docs        docs/operations.md, made anew from the operations'
 	@echo 'make ui          the explorer, built anew from its TypeScript; needs Node'
-	@echo 'make native      the native runtime, compiled anew from its C for all platforms'
+	@echo 'make native      the native runtime and matrix products, compiled anew'
 	@echo 'make bench       every workload beside the peers that are installed; BENCH="W1 --threads 1"'
 	@echo 'make env         only the environment, with everything a developer needs'
 	@echo 'make clean       remove caches, builds and the output of the demo'
@@ -67,6 +67,7 @@ ui:
 
 native: $(DEV)
 	$(BIN)/python -m scripts.native
+	$(BIN)/python -m scripts.routines
 
 bench: $(BASE)
 	$(BIN)/python -m benchmarks $(BENCH)

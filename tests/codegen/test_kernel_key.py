@@ -18,7 +18,8 @@ from retrograd.runtime.compiler import engine
 from retrograd.runtime.executable import Executable
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import Store, mapping
+from retrograd.schedule.loop_nest import Store
+from retrograd.schedule.mapping import mapping
 from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.ssa import ScalarBlock
 from tests.runtime.agreement import assert_same, sample

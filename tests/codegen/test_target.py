@@ -2,10 +2,13 @@
 
 import pytest
 
-from retrograd.codegen.target import LEVELS, VARIABLE, Target, level_asked
+from retrograd.codegen.target import LEVELS, VARIABLE, Target, level_asked, level_reached
 from retrograd.errors import OptionError
 
-V3 = dict.fromkeys(("sse2", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi2"), True)
+V3 = dict.fromkeys(
+    ("sse2", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"),
+    True,
+)
 
 
 def test_widths_by_features() -> None:
@@ -38,6 +41,13 @@ def test_a_level_is_taken_only_where_the_cpu_reaches_it(monkeypatch: pytest.Monk
     monkeypatch.setenv(VARIABLE, "pentium")
     with pytest.raises(OptionError, match="'pentium'; it can be native, x86-64, "):
         level_asked(V3)
+
+
+def test_the_level_that_a_cpu_reaches() -> None:
+    all_ = {feature: True for _, needed in LEVELS.values() for feature in needed}
+    assert [level_reached(f) for f in ({}, V3, all_)] == ["", "x86-64-v3", "x86-64-v4"]
+    for lacking, level in (("avx512cd", "x86-64-v3"), ("lzcnt", "x86-64-v2"), ("sse2", "")):
+        assert level_reached({**all_, lacking: False}) == level
 
 
 def test_what_a_level_has_grows() -> None:

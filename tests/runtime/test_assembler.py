@@ -35,7 +35,7 @@ def test_equal_texts_are_compiled_once(store: Path, monkeypatch: pytest.MonkeyPa
     first = Assembler("", "")
     code = first.assemble(TEXT)
     again = Assembler("", "")
-    monkeypatch.setattr(again, "_compile", lambda text: pytest.fail("compiled twice"))
+    monkeypatch.setattr(again, "compile", lambda text: pytest.fail("compiled twice"))
     assert again.assemble(TEXT) == code
 
 
@@ -47,6 +47,22 @@ def test_another_cpu_level_or_text_is_another_key(store: Path) -> None:
         if how[0] == "" or lies_together(_triple())
     }
     assert len(keys) == (8 if lies_together(_triple()) else 6)
+
+
+def test_an_option_of_llvm_holds_while_code_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is set back whatever happens, and an LLVM that may not know it is not asked."""
+    asked: list[str] = []
+    monkeypatch.setattr(llvm, "set_option", lambda name, option: asked.append(option))
+    assembler = Assembler("", "")
+    assembler.compile(TEXT)
+    assert asked == ["-disable-lsr=true", "-disable-lsr=false"]
+    with pytest.raises(RuntimeError, match="wrong"):
+        assembler.compile("wrong")
+    assert asked[-1] == "-disable-lsr=false"
+    asked.clear()
+    monkeypatch.setattr(llvm, "llvm_version_info", (99, 0, 0))
+    assembler.compile(TEXT)
+    assert asked == []
 
 
 def _triple() -> str:

@@ -41,9 +41,25 @@ class Target:
 LEVELS = {
     "x86-64": (Target(4, 16, False), ("sse2",)),
     "x86-64-v2": (Target(4, 16, False), ("sse4.2", "popcnt")),
-    "x86-64-v3": (Target(8, 16, True), ("avx2", "fma", "f16c", "bmi2")),
-    "x86-64-v4": (Target(16, 32, True), ("avx512f", "avx512vl", "avx512bw", "avx512dq")),
+    "x86-64-v3": (
+        Target(8, 16, True),
+        ("avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"),
+    ),
+    "x86-64-v4": (
+        Target(16, 32, True),
+        ("avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd"),
+    ),
 }
+
+
+def level_reached(features: Mapping[str, bool]) -> str:
+    """The highest level of which a CPU has all, or nothing."""
+    reached = ""
+    for level, (_, needed) in LEVELS.items():
+        if not all(features.get(f) for f in needed):
+            break
+        reached = level
+    return reached
 
 
 def level_asked(features: Mapping[str, bool]) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from retrograd.codegen.program.module import ModuleEmitter
+from typing import TYPE_CHECKING
+
+from retrograd.codegen import program
 from retrograd.errors import OptionError
 from retrograd.ir import Graph
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.passes.pipeline import STAGES, prepared, stages
-from retrograd.schedule.planning.plan import KernelPlan
+from retrograd.schedule import planning
 from retrograd.shared import IMPORTING
+
+if TYPE_CHECKING:
+    from retrograd.schedule.planning.plan import KernelPlan
 
 NAMES = (*(stage.name for stage in STAGES), "kernels", "llvm")
 
@@ -22,7 +27,7 @@ def check_stage(name: str) -> None:
 def stage_text(graph: Graph, name: str) -> str:
     """What a stage makes of a graph."""
     if name in ("kernels", "llvm"):
-        plan = KernelPlan(prepared(real_graph(graph), simplify=True))
+        plan = planning.KernelPlan(prepared(real_graph(graph), simplify=True))
         return plan.explain() if name == "kernels" else _module(plan)
     return next(str(found).rstrip() for stage, found in stages(graph) if stage.name == name)
 
@@ -32,4 +37,4 @@ def _module(plan: KernelPlan) -> str:
     with IMPORTING:
         from retrograd.runtime.compiler import engine
 
-    return ModuleEmitter(plan, engine().machine).text()
+    return program.ModuleEmitter(plan, engine().machine).text()

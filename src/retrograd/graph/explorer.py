@@ -19,10 +19,10 @@ from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.runtime.paired_program import real_arrays
-from retrograd.schedule.planning.kernel_report import arena_report, kernel_reports
-from retrograd.schedule.planning.plan import KernelPlan
+from retrograd.schedule import planning
 
 if TYPE_CHECKING:
+    from retrograd.schedule.planning.plan import KernelPlan
     from retrograd.viz import Document
 
 
@@ -150,7 +150,7 @@ def _plain(a: Array) -> Array:
 def add_kernels(doc: Document, graph: Graph, arrays: Sequence[Array] | None) -> None:
     """The kernels the compiler makes of a graph, measured if there are arrays to run it on."""
     if arrays is None:
-        plan = KernelPlan(optimize(real_graph(graph)))
+        plan = planning.KernelPlan(optimize(real_graph(graph)))
         sizes: dict[str, int] | None = None if graph.dim_names else {}
         put_kernels(doc, graph, plan, sizes, None)
         return
@@ -170,7 +170,7 @@ def put_kernels(
     where = _Whereabouts(graph)
     taken: set[int] = set()
     kernels = []
-    for k in kernel_reports(plan, sizes, times):
+    for k in planning.kernel_reports(plan, sizes, times):
         ids = [i for n in k.nodes if (i := where(n, taken)) is not None]
         kernels.append(
             {
@@ -186,7 +186,7 @@ def put_kernels(
         )
     doc["kernels"] = kernels
     if sizes is not None:
-        arena = arena_report(plan, sizes)
+        arena = planning.arena_report(plan, sizes)
         lives = [
             {"name": n.name or n.op, "node": None, "first": a, "last": b, "bytes": size}
             for n, a, b, size in arena.lives

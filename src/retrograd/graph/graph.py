@@ -35,7 +35,7 @@ from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.paired_program import real_arrays
 from retrograd.runtime.threads import threads_here
-from retrograd.schedule.planning.plan import KernelPlan
+from retrograd.schedule import planning
 from retrograd.shared import contained
 from retrograd.tracing.arguments import argument, argument_names
 from retrograd.tuning import TUNING
@@ -91,7 +91,7 @@ class Graph(ir.Graph):
         known = sizes or {}
         if len(self) > PLANNED or not set(self.dim_names) <= set(known):
             return found
-        plan = KernelPlan(optimize(real_graph(self)))
+        plan = planning.KernelPlan(optimize(real_graph(self)))
         shared = plan.threaded and (
             not self.dim_names or plan.shared_nanoseconds(known) >= TUNING.parallel_grain_ns
         )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from retrograd.runtime.disk_cache import current_store, key_of
+
+STRENGTH = "-disable-lsr"
+KNOWN = range(20, 23)  # versions of LLVM that have this option: another may end the process
 
 
 class ObjectCode(NamedTuple):
@@ -33,7 +38,8 @@ class Assembler:
         self._machine: Any = None
         # All that the code depends on beside the text.
         version = ".".join(map(str, llvm.llvm_version_info))
-        self.identity = [llvmlite.__version__, version, triple, cpu, features, f"{opt} {near}"]
+        effort = f"{opt} {near} {STRENGTH}"
+        self.identity = [llvmlite.__version__, version, triple, cpu, features, effort]
 
     def linker(self) -> Any:
         """A linker of its own for each program: a shared one keeps 8 kB of every program ever."""
@@ -53,17 +59,35 @@ class Assembler:
         store = current_store()
         code = store.load(key) if store is not None else None
         if code is None:
-            code = self._compile(text)
+            code = self.compile(text)
             if store is not None:
                 store.save(key, code)
         return ObjectCode(key, code)
 
-    def _compile(self, text: str) -> bytes:
+    def compile(self, text: str) -> bytes:
+        """Machine code, made anew."""
         if self._machine is None:
             self._machine = self._target.create_target_machine(**self._options)
         module = llvm.parse_assembly(text)
-        code: bytes = self._machine.emit_object(module)
+        with _strength_kept():
+            code: bytes = self._machine.emit_object(module)
         return code
+
+
+@contextmanager
+def _strength_kept() -> Iterator[None]:
+    """Loop strength reduction off, which is a third of code generation: positions are in the form
+    in which processors add them up, and kernels are no faster with it. It is an option of LLVM, for
+    the whole process: nobody else compiles meanwhile."""
+    if llvm.llvm_version_info[0] not in KNOWN:
+        yield
+        return
+    with llvm.ffi.lib._lock:
+        llvm.set_option("retrograd", f"{STRENGTH}=true")
+        try:
+            yield
+        finally:
+            llvm.set_option("retrograd", f"{STRENGTH}=false")
 
 
 def lies_together(triple: str) -> bool:

@@ -19,13 +19,14 @@ from retrograd.codegen.gemm import ROUTINES, routine_text
 from retrograd.codegen.libcalls.builder import CBLAS, LAPACK
 from retrograd.codegen.libcalls.python_callback import SYMBOL, python_address
 from retrograd.codegen.sort.radix import SORT
-from retrograd.codegen.target import LEVELS, Target, level_asked
+from retrograd.codegen.target import LEVELS, Target, level_asked, level_reached
 from retrograd.errors import BackendError
 from retrograd.runtime.assembler import Assembler, ObjectCode
 from retrograd.runtime.disk_cache import current_store
-from retrograd.runtime.native import HALF, addresses
+from retrograd.runtime.native import HALF, addresses, platform_name
 from retrograd.runtime.native.numpy_api import sort_address
 from retrograd.runtime.openblas import openblas_address
+from retrograd.runtime.routines import prebuilt
 from retrograd.runtime.thread_pool import ThreadPool, current_team
 from retrograd.shared import lock
 
@@ -46,11 +47,13 @@ class Compiler:
         features = llvm.get_host_cpu_features()
         cpu, flags = llvm.get_host_cpu_name(), features.flatten()
         self.machine = Target.of(features)
+        self._level = level_reached(features)
         if level := level_asked(features):
             self.machine, needed = LEVELS[level]
             features = dict.fromkeys(needed, True)
-            cpu, flags = level, ""
+            cpu, flags, self._level = level, "", level
         self._native = addresses()
+        self._triple = llvm.get_process_triple()
         # Programs call these conversions where the CPU has no instructions for them.
         lacking = not features.get("f16c")
         self._half = {name: self._native[name] for name in HALF if lacking and name in self._native}
@@ -88,9 +91,13 @@ class Compiler:
             return LoadedCode(self._assembler.linker(), library, len(code))
 
     def _shared(self, name: str) -> int:
-        """The address of a routine that programs share, compiled when one first calls it."""
+        """The address of a routine that programs share, compiled when one first calls it, unless it
+        came with the package."""
         if name not in self._routines:
-            code = self._assembler.assemble(routine_text(self.machine, name)).code
+            text, platform = routine_text(self.machine, name), platform_name(self._triple)
+            code = prebuilt(platform, self._level, name, text)
+            if code is None:
+                code = self._assembler.assemble(text).code
             linker = self._assembler.linker()
             library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
             if not self.machine.fma:

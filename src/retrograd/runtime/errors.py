@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 
-from retrograd.codegen.libcalls.python_callback import failure
+from retrograd.codegen import libcalls
 from retrograd.errors import (
     IndexRangeError,
     LinAlgError,
@@ -62,7 +62,7 @@ def failure_of(node: Node, value: int, sizes: Mapping[str, int]) -> BaseExceptio
 
 
 def _of_call(prim: CheckCall, value: int, sizes: Mapping[str, int]) -> BaseException:
-    found = failure(value & 0xFFFFFFFF) if prim.routine.startswith(PYTHON) else None
+    found = libcalls.failure(value & 0xFFFFFFFF) if prim.routine.startswith(PYTHON) else None
     if found is not None and not isinstance(found, RetrogradError):
         return found
     if found is None:

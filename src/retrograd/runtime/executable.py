@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from retrograd.codegen import program as codegen
 from retrograd.codegen.launch_layout import COUNTED_CYCLES, COUNTER_WORDS
 from retrograd.codegen.launch_layout import COUNTED_SUBNORMALS as MET
-from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
 from retrograd.memory_limit import check_memory
@@ -33,13 +33,14 @@ from retrograd.runtime.interrupt import interruptible
 from retrograd.runtime.native import layout
 from retrograd.runtime.subnormal_watch import look
 from retrograd.runtime.threads import threads_here
+from retrograd.schedule import planning
 from retrograd.schedule.buffer import ALIGNMENT
-from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.shared import IMPORTING
 from retrograd.tuning import TUNING
 
 if TYPE_CHECKING:
     from retrograd.runtime.compiler import Compiler, LoadedCode
+    from retrograd.schedule.planning.plan import KernelPlan
 
 
 @dataclass(frozen=True)
@@ -303,7 +304,9 @@ class Executable:
         if static:  # sizes beyond all measure cannot even be compiled
             check_memory(plan.least_bytes, lambda: plan.arrays({}), {})
         machine = compiler.machine
-        module = ModuleEmitter(plan, replace(machine, width=1) if self._narrow else machine, timed)
+        if self._narrow:
+            machine = replace(machine, width=1)
+        module = codegen.ModuleEmitter(plan, machine, timed)
         made = compiler.assemble(module.text(), self._light)
         recipe = recipe_of(plan, module, made, static)
         if static and not timed:
@@ -314,7 +317,8 @@ class Executable:
     def plan(self) -> KernelPlan:
         """The kernels that the graph became."""
         if self._plan is None:
-            self._plan = KernelPlan(prepared(self.graph, self._simplify), self._donate, self._light)
+            graph = prepared(self.graph, self._simplify)
+            self._plan = planning.KernelPlan(graph, self._donate, self._light)
         return self._plan
 
     def place(self, sizes: Mapping[str, int]) -> Placement:

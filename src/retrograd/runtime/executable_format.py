@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from retrograd.codegen.launch_layout import STATUS_SLOTS, STOP_AT
-from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.ir import BY_CODE, Dim, as_dtype
 from retrograd.ir.literal import LiteralReader, show_size
 from retrograd.runtime.backend import Array
-from retrograd.schedule.planning.plan import KernelPlan
 
 if TYPE_CHECKING:
+    from retrograd.codegen.program.module import ModuleEmitter
     from retrograd.runtime.assembler import ObjectCode
+    from retrograd.schedule.planning.plan import KernelPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from retrograd.passes.lowering.axis_groups import reshape_root
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.fusion import side_by_side
 from retrograd.schedule.index_maps import IndexMapper
-from retrograd.schedule.loop_nest import LoopNest, Store, loops_over, mapping
+from retrograd.schedule.loop_nest import LoopNest, Store, loops_over
+from retrograd.schedule.mapping import mapping
 from retrograd.schedule.ssa import INDEXING, ScalarBlock, SSAOp, SSAValue
 from retrograd.tuning import TUNING
 

@@ -35,10 +35,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from retrograd.ir import Dim, DType, Shape, product
+from retrograd.ir import Dim, DType, Shape
 from retrograd.ops.reduce import ReduceSum
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.ssa import Index, ScalarBlock, SSAOp, SSAValue
+from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
 from retrograd.tuning import TUNING
 
 Spread = tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]  # (size, step) of each axis
@@ -438,37 +438,3 @@ def loops_over(body: ScalarBlock, domain: Shape) -> tuple[list[int | Dim], Index
             index.append(body.loop(len(loops)))
             loops.append(d)
     return loops, tuple(index)
-
-
-def mapping(loops: list[int | Dim], body: ScalarBlock, stores: list[Store]) -> MapNest:
-    """A nest of stores alone, in as few loops as possible."""
-    nest = MapNest(loops, body, stores, kept=len(loops))
-    _collapse(nest)
-    nest.kept, nest.vec = len(nest.loops), len(nest.loops) - 1
-    return nest
-
-
-def _collapse(nest: LoopNest) -> None:
-    """Make one loop of a nest whose counters serve nothing but one and the same position, which
-    counts the iterations. A part of a larger array, as of a concat, has places of another kind."""
-    if len(nest.loops) < 2:
-        return
-    shared, counters = nest.stores[0].offset, range(len(nest.loops))
-    if shared is not nest.body.offset(tuple(map(nest.body.loop, counters)), nest.loops):
-        return
-    seen: set[SSAValue] = {shared}
-    todo = [v for s in nest.stores for v in (s.offset, s.value)]
-    while todo:
-        v = todo.pop()
-        if v in seen or v.depth == 0:
-            continue
-        if v.op is SSAOp.LOOP:
-            return
-        seen.add(v)
-        todo.extend(v.args)
-    if shared.op is SSAOp.LOOP or shared.depth < len(nest.loops):
-        return
-    shared.op, shared.args, shared.attr, shared.depth = SSAOp.LOOP, (), 0, 1
-    for v in seen:
-        v.depth = min(v.depth, 1)
-    nest.loops = [product(nest.loops)]

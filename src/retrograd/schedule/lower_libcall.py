@@ -8,7 +8,8 @@ from retrograd.ir import Node, Shape, TensorType, float64, int64, product
 from retrograd.passes.lowering.libcall import CheckCall, LibCall, SideOutput, Size
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import CallNest, CheckNest, LoopNest, Store, loops_over, mapping
+from retrograd.schedule.loop_nest import CallNest, CheckNest, LoopNest, Store, loops_over
+from retrograd.schedule.mapping import mapping
 from retrograd.schedule.ssa import ScalarBlock, SSAOp, SSAValue
 
 
@@ -60,5 +61,6 @@ def _check(check: CheckCall, codes: Node, buffer: Buffer) -> Kernel:
     place = body.offset(index, codes.shape)
     code = body.make(SSAOp.LOAD, (place,), int64, buffer)
     nest = mapping(loops, body, [Store(buffer, place, code)])
-    check_nest = CheckNest(nest.loops, body, nest.stores, kept=nest.kept, size=body.size(1))
+    size = nest.body.size(1)
+    check_nest = CheckNest(nest.loops, nest.body, nest.stores, kept=nest.kept, size=size)
     return Kernel([check(codes)], [check_nest], [buffer])

@@ -15,8 +15,8 @@ from retrograd.schedule.loop_nest import (
     RowReduction,
     Store,
     loops_over,
-    mapping,
 )
+from retrograd.schedule.mapping import mapping
 from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
 
 

@@ -23,7 +23,7 @@ from retrograd.ops.shape import Expand, Permute, Reshape
 from retrograd.passes import optimize
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.threads import threads_here
-from retrograd.schedule.planning.plan import KernelPlan
+from retrograd.schedule import planning
 from retrograd.shared import trim
 from retrograd.tracing.scope import wanted
 
@@ -223,7 +223,7 @@ def _peak(outputs: Sequence[Node], known: RematCosts) -> int:
     found = pullback(ends, cotangents, wrt, set(known.entering))
     results = [*ends, *(g for g in found if g is not None)]
     graph = clone_graph([*known.entering, *cotangents], results)
-    plan = KernelPlan(optimize(real_graph(graph)))
+    plan = planning.KernelPlan(optimize(real_graph(graph)))
     return plan.peak_bytes(known.known, threads=threads_here() if plan.threaded else 1)
 
 

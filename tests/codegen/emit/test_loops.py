@@ -11,6 +11,7 @@ import retrograd as rg
 from retrograd.ir import Dim, float32, spec
 from retrograd.passes import optimize
 from retrograd.runtime.executable import Executable
+from retrograd.tuning import TUNING
 from tests.codegen.gemm.known_sizes import same
 from tests.runtime.agreement import GuardedProgram
 
@@ -38,3 +39,26 @@ def test_last_lanes_of_rows_of_any_length() -> None:
         known = Executable(optimize(rg.trace(f, *arrays)))(arrays)
         for y, z in zip(found, known, strict=True):
             same(y, z, m)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 24])
+def test_rows_of_tiles(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles have a known number of rows, so that fewer ways through what is left are written."""
+
+    def f(x: Any, y: Any) -> Any:
+        return rg.sum(x * y, 1), rg.tanh(x) + y[:1], rg.sum(x * x, 0)
+
+    rng = np.random.default_rng(rows)
+    arrays = [rng.normal(size=(rows, 40)).astype(np.float32) for _ in range(2)]
+    graph = optimize(rg.trace(f, *arrays))
+    whole, all_found = Executable(graph)(arrays), []
+    monkeypatch.setattr(TUNING, "parallel_grain_ns", 0)
+    monkeypatch.setattr(TUNING, "tile_grain_ns", 1)
+    for size in (40, 320, 1 << 10, 1 << 19):
+        monkeypatch.setattr(TUNING, "tile_bytes", size)
+        for threads in (1, 2):
+            with rg.num_threads(threads):
+                all_found.append(Executable(graph)(arrays))  # all in memory of their own
+    for found in all_found:
+        for y, z in zip(found, whole, strict=True):
+            same(y, z, rows)

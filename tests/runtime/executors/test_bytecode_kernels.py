@@ -6,7 +6,8 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.sort import Sort
-from retrograd.runtime.executors.bytecode_kernels import Steps, kind_of
+from retrograd.runtime.executors.bytecode_kernels import Steps
+from retrograd.runtime.executors.op_kinds import kind_of
 
 
 def given(*shape: int) -> Node:

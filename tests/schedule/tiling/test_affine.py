@@ -8,41 +8,14 @@ import pytest
 import retrograd as rg
 from retrograd.ir import Dim, float32, spec
 from retrograd.ops.leaf import input_node
+from retrograd.schedule.affine_index import AffineIndex
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.loop_nest import live
 from retrograd.schedule.planning.plan import KernelPlan
-from retrograd.schedule.ssa import ScalarBlock
-from retrograd.schedule.tiling.affine import (
-    AffineIndex,
-    RowSlice,
-    Touch,
-    linear,
-    not_negative,
-    touches,
-)
-from tests.schedule.evaluation import evaluate, number
+from retrograd.schedule.tiling.affine import RowSlice, Touch, not_negative, touches
+from tests.schedule.evaluation import evaluate
 
 N = Dim("N")
-
-
-def test_linear_functions_of_counters() -> None:
-    b = ScalarBlock()
-    i, j, size = b.loop(0), b.loop(1), b.size
-    cases = [
-        size(7), i, b.add(b.mul(i, size(N)), j),
-        b.sub(b.mul(b.add(i, j), size(3)), b.mul(j, size(3))),
-        b.mul(b.add(b.mul(i, size(2)), size(5)), size(N)), b.sub(size(N), i),
-    ]  # fmt: skip
-    for v in cases:
-        found = linear(v)
-        assert found is not None
-        for at in itertools.product(range(3), repeat=2):
-            sizes = {"N": 11}
-            total = number(found.start, sizes)
-            total += sum(number(s, sizes) * at[k] for k, s in found.steps.items())
-            assert total == evaluate(v, at, {}, sizes)
-    for v in (b.mul(i, j), b.div(i, size(2)), b.mod(j, size(3)), b.add(i, b.mul(i, i))):
-        assert linear(v) is None
 
 
 def test_what_is_surely_not_negative() -> None:

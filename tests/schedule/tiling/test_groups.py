@@ -23,6 +23,7 @@ from retrograd.runtime.backend import Array
 from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling import groups
 from retrograd.schedule.tiling.analysis import Rows, Sums, element
+from retrograd.schedule.tiling.groups import TileGroup
 from retrograd.tuning import TUNING
 from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import COUNTS, Threaded, gather_threads
@@ -177,6 +178,21 @@ def test_elements_are_what_all_kernels_agree_on():
     assert element([pairs], [], 24) == 2
     assert element([adding[0]], adding[:1], 24) == 6
     assert element([pairs, adding[0]], adding[:1], 24) == 0
+
+
+@pytest.mark.parametrize("rows", [12, 32, 35])
+@pytest.mark.parametrize("tiles", [1, 3, 4, 8])
+@pytest.mark.parametrize(("elements", "unit"), [(1, 1), (1, 4), (2, 1), (2, 4)])
+def test_tiles_begin_at_multiples(rows, tiles, elements, unit):
+    """As the launcher cuts them, see `do_tiles` in `runtime/native/launch.c`."""
+    group = TileGroup([], elements * rows, elements * tiles, row_multiple=unit)
+    group.element_rows = rows if elements > 1 else 0
+    units, each = -(-rows // unit), group.tile_multiple
+    for e in range(elements):
+        edges = [e * rows + min(k * units // tiles * unit, rows) for k in range(tiles + 1)]
+        assert all(edge % each == 0 for edge in edges)
+    if rows % (unit * tiles) == 0:
+        assert each == rows // tiles
 
 
 SHAPES = [((3, 5), 4, 7), ((2, 3, 9), 3, 11), ((2, 17), 16, 33), ((2, 2, 6), 1, 5), ((5, 8), 2, 8)]

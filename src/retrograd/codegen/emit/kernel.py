@@ -13,6 +13,7 @@ from row to row (`tile_steps`), the first one, to which the others are close in 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 
 from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
@@ -46,7 +47,8 @@ Names = dict[SSAValue, list[str]]  # a name for each copy, or one for all
 
 class KernelEmitter(FunctionBuilder):
     """Writes one kernel. `parameters` are its buffers and sizes in the order of first use. With
-    `rows`, the function does only the rows from `%lo` up to `%hi` of so many."""
+    `rows`, the function does only the rows from `%lo` up to `%hi` of so many: multiples of
+    `tile_multiple`, most often no more than `tile_rows` apart, if that is not 0."""
 
     def __init__(
         self, declare: Callable[[str], None], machine: Target, rows: int | Dim = 0,
@@ -56,6 +58,7 @@ class KernelEmitter(FunctionBuilder):
         self.polls = polls  # looks now and then if the run is to stop
         self.light = light  # little to compute: row by row, for the text to be short
         self.group_rows = rows
+        self.tile_multiple, self.tile_rows = 1, 0
         self.summing = summing  # over rows: what is there is added to
         self.machine = machine
         self.parameters: dict[Buffer | Dim, str] = {}
@@ -253,6 +256,7 @@ class KernelEmitter(FunctionBuilder):
     def _cut(self) -> None:
         """Find out which part of which loops the rows are that are to be done."""
         self.ranges: dict[int, tuple[str, str]] = {}
+        self.multiples: dict[int, int] = {}  # of which both ends of a range are one
         self.places = "", ""  # the part of the places of a scatter
         self.first = ""  # of the rows that are added up: nothing is there yet
         rows = self.group_rows
@@ -282,6 +286,13 @@ class KernelEmitter(FunctionBuilder):
             self.places = lo, hi
             return
         self.ranges[cut.loop] = lo, hi
+        if isinstance(cut.times, int):
+            multiple = self.tile_multiple * cut.times
+            if cut.outer:  # of which the range is a part
+                multiple = gcd(multiple, loops[cut.loop])
+            self.multiples[cut.loop] = multiple
+            if self.nest.tile == cut.loop and self.tile_rows:
+                self.rows = _of_a_tile(self.rows, self.tile_rows * cut.times, multiple)
         if self.summing:
             self.first = self.new(f"icmp eq i64 {lo}, 0")
         if self.nest.tile in cut.outer:
@@ -505,6 +516,13 @@ class KernelEmitter(FunctionBuilder):
     def at_least_one(self, size: str) -> str:
         self.declare("i64 @llvm.smax.i64(i64, i64)")
         return self.new(f"call i64 @llvm.smax.i64(i64 {size}, i64 1)")
+
+
+def _of_a_tile(rows: int, most: int, multiple: int) -> int:
+    """How many rows at a time, `rows` at most, where no more than `most` follow one another, and
+    their number is a multiple of another: as even as they can be if that leaves none."""
+    even = -(-most // -(-most // rows))
+    return even if multiple % even == 0 else min(rows, 1 << most.bit_length() - 1)
 
 
 def _find(scopes: list[Names], v: SSAValue, t: int) -> str:

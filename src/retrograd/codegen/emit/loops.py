@@ -8,6 +8,7 @@ several rows at a time (`tile`). Loops may carry values: the function inside get
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import gcd
 
 from retrograd.codegen import types
 from retrograd.codegen.emit.kernel import KernelEmitter
@@ -195,7 +196,8 @@ def _lanes(
     start, end = w.bounds(number)
     known = start == "0" and end.isdigit()
     even = known and (int(end) % w.lanes == 0 or int(end) < w.lanes)
-    if number in w.in_blocks and w.nest.loops[number] % w.lanes == 0:
+    fits = w.multiples.get(number, 1) % w.lanes == 0
+    if fits or (number in w.in_blocks and w.nest.loops[number] % w.lanes == 0):
         return _loop(w, number, (start, end), w.lanes, inside, kinds, values)
     if w.light and isinstance(w.nest, MapNest | RowReduction) and not even:
         loop = w.open_loop(end, w.lanes, start, list(zip(kinds, values, strict=True)))
@@ -337,6 +339,10 @@ def _tiled(
     if w.nest.is_contraction and not w.first and isinstance(w.nest.loops[number], Dim):
         _overlapping(w, number, (start, end), inside)
         return []
+    multiple = w.multiples.get(number, 1)
+    if multiple % w.rows == 0:
+        _rows(w, number, (start, end), w.rows, inside)
+        return []
     length = w.new(f"sub nsw i64 {end}, {start}")
     left = w.new(f"srem i64 {length}, {w.rows}")
     whole_end = w.new(f"sub nsw i64 {end}, {left}")
@@ -344,7 +350,7 @@ def _tiled(
     if w.nest.is_contraction:
         _left_at_once(w, number, whole_end, end, left, w.rows, inside)
     else:
-        _left_by_halves(w, number, whole_end, left, inside)
+        _left_by_halves(w, number, whole_end, left, multiple, inside)
     return []
 
 
@@ -401,11 +407,13 @@ def _left_at_once(
     w.start_block(skip)
 
 
-def _left_by_halves(w: KernelEmitter, number: int, start: str, left: str, inside: Inside) -> None:
-    """The rows left in tiles of half the size, a quarter, and so on: what is computed for a row may
-    take long, so none is done twice."""
-    size = w.rows // 2
-    while size:
+def _left_by_halves(
+    w: KernelEmitter, number: int, start: str, left: str, multiple: int, inside: Inside
+) -> None:
+    """The rows left, a multiple of some number, in tiles of half the size, a quarter, and so on:
+    what is computed for a row may take long, so none is done twice."""
+    size, least = w.rows // 2, gcd(multiple, w.rows)
+    while size >= least:
         part = w.new(f"and i64 {left}, {size}")
         go, skip = w.label(), w.label()
         w.branch(w.new(f"icmp ne i64 {part}, 0"), go, skip)

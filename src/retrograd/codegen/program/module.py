@@ -117,7 +117,8 @@ class ModuleEmitter(ModuleContext):
         self, kernel: Kernel, group: TileGroup, checking: bool, polls: bool
     ) -> tuple[int, list[Buffer | Dim]]:
         """The number of a kernel's function, and the arguments."""
-        like = KernelKey(kernel, group.rows, group.sums(kernel), polls)
+        tile = group.tile_multiple, group.max_tile_rows
+        like = KernelKey(kernel, group.rows, tile, group.sums(kernel), polls)
         if like.key in self._known:
             number, places = self._known[like.key]
             buffers = list(like.buffers)
@@ -133,6 +134,8 @@ class ModuleEmitter(ModuleContext):
     ) -> tuple[int, list[Buffer | Dim]]:
         summing, light = group.sums(kernel), self.plan.light
         w = KernelEmitter(self.declare, self.machine, group.rows, summing, light, polls)
+        if group.rows != 0:
+            w.tile_multiple, w.tile_rows = group.tile_multiple, group.max_tile_rows
         for nest in kernel.nests:
             NESTS[type(nest)](w, nest)
         w.line("ret i64 0")

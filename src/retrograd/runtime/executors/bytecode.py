@@ -18,9 +18,10 @@ from retrograd.ir import Graph, Node, TensorType
 from retrograd.memory_limit import check_memory
 from retrograd.ops.leaf import Constant
 from retrograd.passes.after_autodiff import settled, written
+from retrograd.runtime import executors
 from retrograd.runtime.backend import Array, bind
-from retrograd.runtime.executors.bytecode_kernels import Kind, Step, Steps, kind_of
 from retrograd.runtime.executors.op_by_op import OpCall
+from retrograd.runtime.executors.op_kinds import Kind, Step, kind_of
 from retrograd.schedule.buffer import ALIGNMENT
 from retrograd.tuning import TUNING
 
@@ -46,7 +47,7 @@ class BytecodeExecutor:
         self.graph = graph
         body = written(settled(graph))
         first = {kind_of(n): n for n in reversed(body.body) if not isinstance(n.prim, Constant)}
-        self._steps = Steps(reversed(first.items()))
+        self._steps = executors.Steps(reversed(first.items()))
         places = _Places(body)
         self._parts = list(_parts(body, places, self._steps.of))
         self._places = places

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from retrograd.codegen.emit.kernel import KernelEmitter
@@ -12,6 +12,7 @@ from retrograd.codegen.program.module import ARGUMENTS, ATTRIBUTES, heads_of, sy
 from retrograd.ir import Graph, Node
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.denormals import exactly
+from retrograd.runtime.executors.op_kinds import Kind, Step
 from retrograd.schedule.control_regions import RegionNest
 from retrograd.schedule.loop_nest import CallNest
 from retrograd.schedule.planning.plan import KernelPlan
@@ -19,14 +20,6 @@ from retrograd.shared import IMPORTING
 
 if TYPE_CHECKING:
     from retrograd.runtime.compiler import Compiler, LoadedCode
-
-Kind = Hashable
-# A function, and what it is called with: the number of an operand, or -1 for the result.
-Step = tuple[int, list[int]]
-
-
-def kind_of(node: Node) -> Kind:
-    return node.prim, tuple([x.type for x in node.inputs])
 
 
 class Steps:

@@ -15,10 +15,10 @@ from retrograd.runtime.backend import Array, Program
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.background_compiler import BEHIND
 from retrograd.runtime.executors.bytecode import BytecodeExecutor
-from retrograd.runtime.executors.bytecode_kernels import Kind, kind_of
 from retrograd.runtime.executors.graph_family import Unlike, family_of, skeleton
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.op_kernels import COMPILED
+from retrograd.runtime.executors.op_kinds import Kind, kind_of
 from retrograd.shared import own_lock
 from retrograd.tuning import TUNING
 

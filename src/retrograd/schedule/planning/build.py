@@ -20,9 +20,10 @@ from retrograd.schedule.fusion import Fusion
 from retrograd.schedule.horizontal_fusion import FusedMap, buffers_read, domain_of
 from retrograd.schedule.index_maps import IndexMapper
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import LoopNest, Store, loops_over, mapping
+from retrograd.schedule.loop_nest import LoopNest, Store, loops_over
 from retrograd.schedule.lower import NodeLowering, is_map
 from retrograd.schedule.lower_libcall import call_kernels
+from retrograd.schedule.mapping import mapping
 from retrograd.schedule.memory.aliasing import in_place
 from retrograd.schedule.packing import packed_before
 from retrograd.schedule.ssa import ScalarBlock

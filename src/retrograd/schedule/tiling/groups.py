@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
 from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS, SUMS
@@ -124,6 +125,15 @@ class TileGroup:
         return min(
             -(-length // self.row_multiple // self.tiles_per_element) * self.row_multiple, length
         )
+
+    @property
+    def tile_multiple(self) -> int:
+        """A number that divides the first row of each tile, and the row after its last."""
+        if not self.tiles or not isinstance(self.rows, int):
+            return 1
+        length, tiles = self.element_rows or self.rows, self.tiles_per_element
+        even = self.row_multiple * tiles
+        return length // tiles if length % even == 0 else gcd(self.row_multiple, length)
 
     def row_bytes(self, buffer: Buffer) -> int:
         """Bytes of a row of a buffer; 0 where they are not known, or where there may be fewer rows

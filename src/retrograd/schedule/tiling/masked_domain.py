@@ -17,11 +17,11 @@ from typing import Any
 
 from retrograd.ir import Dim, bool_, int64
 from retrograd.ops import elementwise as el
+from retrograd.schedule.affine_index import AffineIndex, combined, linear
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.loop_nest import GemmNest, LoopNest, MapNest, RowReduction, Visible, live
 from retrograd.schedule.ssa import CONJUNCTION, SSAOp, SSAValue
-from retrograd.schedule.tiling.affine import AffineIndex, combined, linear
 from retrograd.tuning import TUNING
 
 # A comparison of a difference with 0, as (factor, limit): `factor * difference <= limit`.
