@@ -156,13 +156,19 @@ class Tuning:
         "rows of a panel of the right matrix that are fetched ahead of those in use")
     windows_rows: int = number(6,
         "rows of a result from which on windows are read where the image lies, not laid out")
-    windows_filled_share: float = number(0.75,
-        "and of the vectors that a row of the image takes it fills so much at least")
-    windows_vectors: int = number(1 << 14, "vectors that are listed for it, at most")
-    windows_depth: int = number(256,
-        "products after which the next rows of the weights read the same windows again: whole "
-        "blocks of products")
-    windows_weight_bytes: int = number(1 << 19, "bytes of weights that are copied, at most")
+    windows_row: int = number(5,
+        "and elements of a row of the result: a vector has parts of a few rows, at most")
+    windows_columns: int = number(100,
+        "columns of a result from which on there is one for each image, not one for all")
+    windows_depth: int = number(128,
+        "products for which a panel of windows is copied at a time, and stays in the first-level "
+        "cache: whole blocks of products")
+    windows_weight_bytes: int = number(1 << 19,
+        "bytes of weights that stay in the second-level cache while the windows pass by")
+    listed_columns: int = number(1 << 22,
+        "columns of a left matrix whose offsets are listed, at most")
+    listed_run: int = number(48,
+        "elements side by side in them, at least, where it is no matrix of windows")
     zero_scan_steps: int = number(8, "steps of a product that are looked at together for zeros")
     small_gemm_elements: int = number(1 << 12,
         "elements of right matrices that are transposed together")

@@ -5,14 +5,15 @@ import pytest
 
 import retrograd as rg
 from retrograd.ir import Graph, spec
-from retrograd.ops.elementwise import add, exp, mul, relu, tanh
+from retrograd.ops.elementwise import add, exp, mul, relu, sub, tanh
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral, matmul
 from retrograd.ops.reduce import ReduceSum
-from retrograd.ops.shape import expand
+from retrograd.ops.shape import expand, permute, reshape
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.schedule.planning.plan import KernelPlan
+from retrograd.tuning import TUNING
 
 LARGE, LITTLE = 600, 30  # rows and columns: beyond what a kernel leaves in the cache, and within
 
@@ -75,6 +76,48 @@ def test_what_is_summed_right_away_is_stored():
     s = steps(p)
     total = expand(ReduceSum((1,))(s), s.shape, (1,))
     assert stored(Graph(inputs, [mul(s, total)])) == ["add", "dot_general", "reduce_sum"]
+
+
+def centred(p):
+    """A matrix less the means of its columns, as batch norm begins."""
+    return sub(p, expand(ReduceSum((0,))(p), p.shape, (0,)))
+
+
+def test_what_a_batch_is_summed_of_is_not_stored():
+    """When its last row is reached, the first is in no cache; so the sum, and what uses it, load
+    the product, however many they are. Nor is what has one number for each column."""
+    inputs, p = product(LARGE)
+    s = centred(p)
+    total = expand(ReduceSum((0,))(mul(s, s)), s.shape, (0,))
+    others = [input_node(spec(p.shape)) for _ in range(TUNING.view_readers + 1)]
+    several = [ReduceSum((0,))(mul(s, x)) for x in others]
+    graph = Graph([*inputs, *others], [mul(s, total), *several])
+    assert stored(graph) == ["dot_general", "reduce_sum", "reduce_sum"]
+    r = np.random.default_rng(0)
+    arrays = [(r.normal(size=x.shape) / LARGE).astype(np.float32) for x in graph.inputs]
+    kept = Graph(graph.inputs, [*graph.outputs, s])  # an output is stored
+    for y, e in zip(Executable(graph)(arrays), Executable(kept)(arrays), strict=False):
+        np.testing.assert_array_equal(y, e)  # to the bit
+
+
+def test_what_is_not_cheap_is_stored_for_several_kernels():
+    """It is no source of itself."""
+    inputs, p = product(LARGE)
+    s, turned = tanh(p), permute(tanh(p), (1, 0))
+    graph = Graph(inputs, [s * relu(p), exp(s), *(ReduceSum((0,))(x) for x in (s, turned))])
+    assert "tanh" in stored(graph)
+
+
+def test_it_may_be_loaded_through_a_reshape_or_take_many_steps_itself():
+    inputs, p = product(LARGE)
+    s = centred(reshape(p, (LARGE, 2, LARGE // 2)))
+    assert stored(Graph(inputs, [exp(s), ReduceSum((0,))(mul(s, s))])) == [
+        "dot_general",
+        "reduce_sum",
+    ]
+    s = centred(steps(p, 6))
+    graph = Graph(inputs, [exp(s), ReduceSum((0,))(mul(s, s))])
+    assert stored(graph) == ["add", "dot_general", "reduce_sum"]
 
 
 def test_inputs_are_not_read_later_for_it():

@@ -229,13 +229,13 @@ copysign: Elementwise
 # which a zero on either side absorbs and which is its own derivative.
 zmul = binary("zmul", lambda a, b: np.where(a == 0, a, a * b),
               lambda g, y, a, b: zmul(g, b), lambda g, y, a, b: zzmul(g, a), FIELD,
-              traits=(ROUNDED_ONCE, PRODUCT))
+              traits=(CHEAP, ROUNDED_ONCE, PRODUCT))
 zdiv = binary("zdiv", lambda a, b: np.where(a == 0, a, a / b),
               lambda g, y, a, b: zdiv(g, b), lambda g, y, a, b: -zzmul(zdiv(g, b), y), FIELD,
               traits=(ROUNDED_ONCE, DIVISION))
 zzmul = binary("zzmul", lambda a, b: np.where((a == 0) | (b == 0), 0, a * b),
                lambda g, y, a, b: zzmul(g, b), lambda g, y, a, b: zzmul(g, a), FIELD,
-               traits=(ROUNDED_ONCE, PRODUCT))
+               traits=(CHEAP, ROUNDED_ONCE, PRODUCT))
 
 # Arithmetic.
 add = binary("add", np.add, lambda g, y, a, b: g, lambda g, y, a, b: g, NUMBER + COMPLEX,

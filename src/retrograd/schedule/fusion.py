@@ -17,10 +17,10 @@ not stored belongs to the kernels of its users. A node is stored if
 A large node that is cheaply computed from its indices alone repeats less work than it takes to load
 it. Conditions and positions of that kind are never stored, so that kernels see what a mask hides
 (`masked_domain.py`). A node of a few cheap steps from a single stored array, such as the steps
-towards an activation that its derivative wants as well, is not stored either: each reader loads
-that array instead, and nobody writes the node. Reductions are excepted: they follow in the same
-blocks, with the node still in the cache. A node that is made of small arrays only, such as a column
-times a row, is stored for no reader.
+towards an activation that its derivative wants as well, or those of batch norm, is not stored
+either: each reader loads that array instead, and nobody writes the node. Reductions of rows are
+excepted: they follow in the same blocks, with the node still in the cache. A node that is made of
+small arrays only, such as a column times a row, is stored for no reader.
 
 Views (permute, slice, ...) repeat no work. They are stored where a kernel is full, where many
 kernels or indices read one, and where a contraction could not read memory through them.
@@ -36,10 +36,12 @@ from retrograd.ops.index import Gather, Scatter
 from retrograd.ops.leaf import Iota
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.random.threefry import RandomBits
+from retrograd.ops.reduce import Reduction
 from retrograd.ops.shape import Concat, Expand, Permute, Reshape, Slice
 from retrograd.ops.windows import Windows
 from retrograd.passes.constants import is_buffer
 from retrograd.passes.lowering.axis_groups import is_plain_reshape, reshape_root
+from retrograd.passes.lowering.contraction import Materialize
 from retrograd.passes.lowering.libcall import LibCall
 from retrograd.passes.lowering.strided_views import reads_once, reads_windows, slides
 from retrograd.tuning import TUNING
@@ -71,6 +73,7 @@ class Fusion:
         self._counts: dict[Node, int] = {}
         self._indices: dict[tuple[object, ...], int] = {}
         self._of_nothing = made_of_nothing(graph)
+        self._steps = cheap_steps(graph)
         self._users: dict[Node, set[Node]] = {}  # of an input: what depends on it
         for node in reversed(graph.nodes):
             self._visit(node)
@@ -112,10 +115,12 @@ class Fusion:
             return "copied part by part"
         wide = len(use.homes) > TUNING.view_readers or len(use.indices) > TUNING.view_readers
         if isinstance(node.prim, Reshape):
-            return "read in many ways" if wide and is_plain_reshape(node) else ""
+            several = len(use.indices) > len(use.homes)  # else each loads what it is a view of
+            return "read in many ways" if wide and several and is_plain_reshape(node) else ""
         if is_view(node):
             # A contraction reads its operand many times: only strided views of memory serve it.
             operand = use.operand and not isinstance(node.prim, (Permute, Expand, Slice))
+            wide = wide and not (isinstance(node.prim, Expand) and is_small(node.inputs[0], node))
             return "read in many ways" if wide else "an operand" if operand else ""
         if use.operand:
             return "an operand"
@@ -134,8 +139,8 @@ class Fusion:
     def _again(self, node: Node, use: UseInfo) -> bool:
         """Whether to load what a large node is cheaply computed from takes as long as to load it,
         so that it need not be written."""
-        few = len(use.indices) <= len(use.homes) <= TUNING.view_readers and not use.repeated
-        if not few or not is_far(node):
+        few = len(use.indices) <= len(use.homes) and not use.repeated
+        if not few or not is_far(node) or not is_cheap(node):
             return False
         seen, todo, source = {node}, [node], None
         while todo:
@@ -144,16 +149,17 @@ class Fusion:
                 isinstance(x.prim, Expand) and is_small(x.inputs[0], node)
             ):
                 continue
-            if is_cheap(x):
+            if is_cheap(x) and (x is node or self._steps[x] <= TUNING.recompute_nodes):
                 todo += [y for y in dict.fromkeys(x.inputs) if y not in seen]
                 seen.update(x.inputs)
                 if len(seen) > 2 * TUNING.recompute_nodes:
                     return False
-            elif source not in (None, x) or not self._is_source(x, node):
+                continue
+            x = reshape_root(x, self._given)
+            if source not in (None, x) or not self._is_source(x, node):
                 return False
-            else:
-                source = x
-        if source is not None and any(map(reads_many, use.homes)):
+            source = x
+        if source is not None and any(map(reads_while_cached, use.homes)):
             return False
         return sum(is_cheap(x) for x in seen) <= TUNING.recompute_nodes
 
@@ -161,7 +167,7 @@ class Fusion:
         """Whether a node may be loaded instead of another. Inputs may not: they would be read
         later, and what the caller gave away could not be overwritten as early."""
         kept = not is_view(x) and not isinstance(x.prim, Item) and x not in self._given
-        return kept and x.shape == node.shape and x.dtype.itemsize <= node.dtype.itemsize
+        return kept and x.type.size == node.type.size and x.dtype.itemsize <= node.dtype.itemsize
 
     def _pass_on(self, node: Node, use: UseInfo, position: int, x: Node) -> None:
         """Tell an input how it is read."""
@@ -245,6 +251,25 @@ def side_by_side(node: Node) -> bool:
 def is_cheap(node: Node) -> bool:
     """Whether an element is computed twice rather than stored and loaded."""
     return Trait.CHEAP in node.prim.traits
+
+
+def reads_while_cached(node: Node) -> bool:
+    """Whether a kernel reads what it is given while that is still in the cache: it combines rows,
+    or less, whose elements lie near each other. A reduction along the first axis, such as that of a
+    batch, comes to the last of them when the first are gone, and what is copied is read once."""
+    if isinstance(node.prim, Reduction):
+        return 0 not in node.prim.axes
+    return reads_many(node) and not isinstance(node.prim, Materialize)
+
+
+def cheap_steps(graph: Graph) -> dict[Node, int]:
+    """How many cheap nodes each node takes from what is not cheap; many, if not exactly so many."""
+    found: dict[Node, int] = {}
+    most = 2 * TUNING.recompute_nodes
+    for node in graph.nodes:
+        steps = 1 + sum(found[x] for x in dict.fromkeys(node.inputs)) if is_cheap(node) else 0
+        found[node] = min(steps, most)
+    return found
 
 
 def made_of_nothing(graph: Graph) -> set[Node]:

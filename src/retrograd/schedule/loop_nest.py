@@ -294,8 +294,8 @@ class GemmNest(LoopNest):
     `visible` (`masked_domain.py`). A `packed` right matrix is what a `PackNest` has made of it.
 
     The plan adds `work`, in which matrices are packed, the byte of it where `totals` of groups of
-    products are kept, and what is to be fetched meanwhile: of each buffer the bytes of a row of the
-    tile group, and how many bytes at most."""
+    products are kept, or where long tables of offsets are `listed`, and what is to be fetched
+    meanwhile: of each buffer the bytes of a row of the tile group, and how many bytes at most."""
 
     kind = "gemm"
 
@@ -312,6 +312,7 @@ class GemmNest(LoopNest):
     packed: bool = False
     work: Buffer | None = None
     totals: int | None = None
+    listed: int | None = None
     prefetch: list[tuple[Buffer, int, int]] = field(default_factory=list)
 
     @property

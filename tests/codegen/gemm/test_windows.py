@@ -19,8 +19,9 @@ from tests.codegen.gemm.known_sizes import same
 from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import Threaded, gather_threads
 
-# Images, kernels, and how these are laid: rows that fill vectors, rows that do not, one long row,
-# few channels and so many that sums have several blocks, groups, kernels in any number.
+# Images, kernels, and how these are laid: rows that fill vectors, rows of which a vector has parts
+# of two to four, one long row, few channels and so many that sums have several blocks, more weights
+# than stay in the cache, groups, kernels in any number, every second place, images of few places.
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((2, 3, 18, 18), (16, 3, 3, 3), {}),
     ((2, 16, 32, 32), (13, 16, 3, 3), {"padding": 1}),
@@ -29,6 +30,11 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((1, 4, 20, 39), (8, 4, 5, 5), {"dilation": 2, "padding": 4}),
     ((2, 6, 5, 48), (14, 3, 3, 3), {"padding": 1, "groups": 2}),
     ((1, 5, 9, 34), (33, 5, 2, 3), {"stride": (2, 1)}),
+    ((2, 3, 29, 30), (7, 3, 3, 3), {"stride": 2, "padding": 1}),
+    ((1, 6, 40, 21), (9, 6, 1, 1), {"stride": 2}),
+    ((3, 4, 8, 7), (10, 4, 3, 3), {"padding": 1}),
+    ((2, 7, 12, 7), (6, 7, 1, 3), {}),
+    ((1, 420, 10, 13), (360, 420, 1, 3), {}),
 ]
 
 
@@ -55,7 +61,7 @@ def draw(case: Any, dtype: Any = float32) -> list[Any]:
 def laid_out(case: Any, monkeypatch: pytest.MonkeyPatch, dtype: Any = float32) -> Any:
     """The result where windows are laid out."""
     with monkeypatch.context() as m:
-        m.setattr(TUNING, "windows_filled_share", 2.0)
+        m.setattr(TUNING, "windows_rows", 1 << 60)
         program = Executable(convolution(case, dtype))
         assert not reads_in_place(program)
         return program(draw(case, dtype))[0]
@@ -91,7 +97,7 @@ def test_weights_that_are_turned(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reads_in_place(program)
     found = program([x, w])[0]
     program.check_guards()
-    monkeypatch.setattr(TUNING, "windows_filled_share", 2.0)
+    monkeypatch.setattr(TUNING, "windows_rows", 1 << 60)
     same(found, Executable(graph)([x, w])[0], "turned")
 
 

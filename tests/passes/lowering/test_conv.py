@@ -15,6 +15,7 @@ from retrograd.ops.conv import Conv
 from retrograd.ops.leaf import input_node
 from retrograd.passes import optimize
 from retrograd.schedule.planning.plan import KernelPlan
+from retrograd.tuning import TUNING
 from tests.passes.agreement import with_gradients
 from tests.runtime.agreement import GuardedProgram, assert_same, sample
 
@@ -60,6 +61,8 @@ CASES: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
     "blocks of rows in groups": (conv(groups=2, low=1), (1, 64, 32, 28), (8, 32, 3, 3)),
     "blocks, one by one": (conv(), (2, 256, 28, 28), (8, 256, 1, 1)),
     "blocks, one axis": (conv(1), (2, 64, 903), (8, 64, 4)),
+    "one by one, many places": (conv(), (2, 24, 32, 33), (40, 24, 1, 1)),
+    "one by one, many channels": (conv(), (2, 40, 32, 33), (24, 40, 1, 1)),
     "small": (conv(), (2, 1, 5, 5), (2, 1, 2, 2)),
     "in place": (conv(low=1), (5, 24, 9, 10), (48, 24, 3, 3)),
     "in place, strided and dilated": (
@@ -113,31 +116,69 @@ def test_products_read_windows_where_they_lie(name: str) -> None:
     op, *shapes = CASES[name]
     x, w = (input_node(spec(tuple(s))) for s in shapes)
     plan = KernelPlan(optimize(Graph([x, w], [op(x, w)])))
-    assert any(getattr(nest, "spread", None) for k in plan.kernels for nest in k.nests)
+    nests = [nest for k in plan.kernels for nest in k.nests]
+    assert any(getattr(nest, "spread", None) or getattr(nest, "windows", None) for nest in nests)
 
 
 def test_rows_are_listed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemm_call, "SPREAD", 100)
-    inputs = [input_node(spec(s)) for s in ((7, 32, 11, 10), (33, 32, 3, 3))]
-    graph = Graph(inputs, [conv()(*inputs)])
+    inputs = [input_node(spec(s)) for s in ((7, 32, 31, 28), (33, 32, 3, 3))]
+    graph = Graph(inputs, [conv(strides=3)(*inputs)])
+    nests = [n for k in KernelPlan(graph).kernels for n in k.nests]
+    assert any(getattr(nest, "spread", None) for nest in nests)
     arrays = [sample(x.shape, x.dtype, k) for k, x in enumerate(graph.inputs)]
     assert_same(graph, arrays, 256, GuardedProgram(graph))
 
 
 def test_few_places_do_not_pay_for_turning_the_weight() -> None:
-    x, w = input_node(spec((2, 256, 7, 256))), input_node(spec((256, 256, 3, 3)))
+    x, w = input_node(spec((2, 256, 256, 6))), input_node(spec((256, 256, 3, 3)))
     small = input_node(spec((2, 256, 5, 5)))
     for image, turned in ((x, True), (small, False)):
         plan = KernelPlan(optimize(Graph([image, w], [conv()(image, w)])))
         assert any(getattr(n, "spread", None) for k in plan.kernels for n in k.nests) is turned
 
 
-def test_products_that_cannot_list_where_windows_lie_copy_them() -> None:
+def test_products_that_cannot_list_where_windows_lie_copy_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Sizes with names, and too many columns."""
-    for shape in (((N, 32, 12, 12), (64, 32, 5, 5)), ((1, 4, 200, 200), (32, 4, 100, 100))):
+    monkeypatch.setattr(TUNING, "listed_columns", 1000)
+    for shape in (((N, 32, 12, 12), (64, 32, 5, 5)), ((1, 4, 40, 40), (32, 4, 20, 20))):
         x, w = (input_node(spec(s)) for s in shape)
         plan = KernelPlan(optimize(Graph([x, w], [conv()(x, w)])))
         assert not any(getattr(nest, "spread", None) for k in plan.kernels for nest in k.nests)
+
+
+# Of forms that depend on sizes: gradients of large images, of which more products are added than
+# are listed at once, those of every second place, and of a padding beyond the kernel.
+NAMED: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
+    "long sums": (conv(low=1), (3, 4, 110, 120), (16, 4, 3, 3)),
+    "every second place": (conv(strides=2, low=1), (2, 8, 21, 22), (16, 8, 3, 3)),
+    "spread": (conv(low=3), (2, 8, 9, 22), (16, 8, 3, 3)),
+    "depthwise, every second place": (
+        conv(strides=2, low=1, groups=8),
+        (2, 8, 9, 12),
+        (8, 1, 3, 3),
+    ),
+    "one by one": (conv(), (3, 20, 26, 28), (36, 20, 1, 1)),
+    "few places": (conv(low=1), (3, 32, 6, 7), (40, 32, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("names", [{0: N}, {2: H}, {0: N, 2: H, 3: Dim("W")}], ids=str)
+@pytest.mark.parametrize("name", NAMED)
+def test_sums_have_one_order_whether_sizes_are_known_or_named(
+    name: str, names: dict[int, Dim]
+) -> None:
+    op, x, w = NAMED[name]
+    known = with_gradients(op, [spec(tuple(x)), spec(tuple(w))])
+    shape = tuple(names.get(i, d) for i, d in enumerate(x))
+    named = with_gradients(op, [spec(shape), spec(tuple(w))])
+    arrays = [sample(a.shape, a.dtype, k) for k, a in enumerate(known.inputs)]
+    for found, right in zip(
+        *(GuardedProgram(optimize(g))(arrays) for g in (named, known)), strict=True
+    ):
+        np.testing.assert_array_equal(found, right)  # to the bit
 
 
 SLIDING = {

@@ -128,14 +128,28 @@ def test_windows_are_the_left_matrix_by_lists_of_offsets():
     assert not reads_windows(matmul(x, input_node(spec((32, 1024)))))
 
 
+@pytest.mark.parametrize(("places", "wanted"), [((7, 10), True), ((2, 10), False)])
+def test_places_of_several_images_are_the_left_matrix_where_they_lie(places, wanted):
+    """For each channel the places of all images, in runs, unless these are short."""
+    x, w = input_node(spec((5, 64, *places))), input_node(spec((5, *places, 32)))
+    product = DotGeneral((1, 2, 3), (0, 1, 2))(Permute((1, 0, 2, 3))(x), w)
+    found = as_product(product, is_input)
+    assert (found is not None) is wanted
+    if wanted:
+        run = places[0] * places[1]
+        columns = ((5, 64 * run), (places[0], places[1]), (places[1], 1))
+        assert found.a.spread == (((64, run),), columns)
+
+
 @pytest.mark.parametrize(
     ("size", "kernels", "stride", "wanted"),
     [
         ((9, 18), 16, 1, True),
-        ((9, 20), 16, 1, False),  # rows of 18 would fill half of two vectors
-        ((9, 34), 16, 2, False),  # what is side by side in the result is not in the image
+        ((9, 20), 16, 1, True),  # a vector has parts of several rows
+        ((9, 34), 16, 2, True),
+        ((9, 34), 16, 3, False),  # what is side by side in the result is too far apart
+        ((9, 6), 16, 1, False),  # short rows, of which a vector would have many parts
         ((9, 18), 2, 1, False),  # few rows
-        ((9, 18), 1 << 15, 1, False),  # weights that nobody wants to copy
         ((2, 1 << 19), 16, 1, False),  # vectors that nobody wants to list
         ((9, Dim("W")), 16, 1, False),
     ],
@@ -148,7 +162,9 @@ def test_windows_are_the_right_matrix_by_vectors(size, kernels, stride, wanted):
     found = as_product(product, is_input)
     assert (found is not None and found.b.spread is not None) is wanted
     if wanted:
-        assert found.b.spread == (((2, 18), (3, 1)), ((8, 18), (16, 1)))
+        wide = size[1]
+        length = (wide - 3) // stride + 1
+        assert found.b.spread == (((2, wide), (3, 1)), ((8, wide), (length, stride)))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from retrograd.codegen.emit.loops import Carried, at_start, emit_loops
 from retrograd.codegen.emit.nest_emitters import emits_nest
 from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.codegen.gemm.split_k import join_others, over_part
-from retrograd.codegen.gemm.windows import VECTOR
+from retrograd.codegen.gemm.windows import PART, parts_of_vectors
 from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.passes.lowering.strided_views import FAR, FEW, FEW_FAR, NEAR, SPREAD
@@ -220,12 +220,13 @@ def _call(
 
 def _spread(w: KernelEmitter, nest: GemmNest, spread: Spread, lo: str, hi: str) -> None:
     """The same for a left matrix whose rows and columns are not evenly spaced. Tables of offsets
-    are in the memory that the routine would copy such a matrix to: all columns, and some rows."""
+    are in the memory that the routine would copy such a matrix to, or in their own: all columns,
+    and some rows."""
     rows, columns = spread
     n, k = (w.scalar(v) for v in (nest.n, nest.k))
-    steps = _work(w, nest)
+    steps = w.new(f"getelementptr i8, ptr {_work(w, nest)}, i64 {nest.listed or 0}")
     places = w.new(f"getelementptr i32, ptr {steps}, i64 {k}")
-    _offsets(w, columns, steps, "0", k)
+    _all_offsets(w, columns, steps)
     some = w.open_loop(hi, SPREAD, lo)
     left = w.new(f"sub i64 {hi}, {some.counter}")
     w.declare("i64 @llvm.smin.i64(i64, i64)")
@@ -244,22 +245,25 @@ def _spread(w: KernelEmitter, nest: GemmNest, spread: Spread, lo: str, hi: str) 
 
 def _windows(w: KernelEmitter, nest: GemmNest, windows: Spread) -> None:
     """The same for a right matrix of windows. Tables of offsets are at the start of the memory that
-    the routine copies the left matrix to: of its rows, then of the vectors that its columns are."""
+    the routine copies panels to: of the rows of that matrix, then of the vectors of its columns."""
     dtype = nest.output.type.dtype
     symbol = f"rg_gemm_windows_{dtype}"
-    kinds = ["i64"] * 3 + ["ptr", "i64", "i64", "ptr", "ptr", "ptr", "ptr", "i64", "ptr", "ptr"]
-    w.declare(f"void @{symbol}({', '.join(kinds)})")
+    kinds = ["i64"] * 3 + ["ptr", "i64", "i64", "ptr", "i64", "ptr", "ptr", "i64", "ptr", "i64"]
+    w.declare(f"void @{symbol}({', '.join([*kinds, 'ptr', 'ptr'])})")
     (rows, columns), (m, n, k) = windows, (w.scalar(v) for v in (nest.m, nest.n, nest.k))
     lo, hi = w.ranges.get(len(nest.loops), ("0", ""))
     if hi:
         m = w.new(f"sub i64 {hi}, {lo}")
     a_row, a_step = _strides(w, nest.a)
     steps = _work(w, nest)
-    _offsets(w, rows, steps, "0", k)
+    _all_offsets(w, rows, steps)
     vectors = w.new(f"getelementptr i32, ptr {steps}, i64 {k}")
-    count = _vectors(w, columns, vectors, Tile.of(w.machine, dtype).lanes)
-    used = 4 * (known(nest.mnk[2]) + len(VECTOR) * count)
-    copy = w.new(f"getelementptr i8, ptr {steps}, i64 {used + -used % TUNING.cache_line_bytes}")
+    lanes = Tile.of(w.machine, dtype).lanes
+    axes = _merged(columns)
+    parts = parts_of_vectors(axes[-1][0], known(nest.mnk[1]), lanes)
+    _vectors(w, axes, vectors, lanes, parts)
+    used = 4 * (known(nest.mnk[2]) + len(PART) * parts * -(-known(nest.mnk[1]) // lanes))
+    panel = w.new(f"getelementptr i8, ptr {steps}, i64 {used + -used % TUNING.cache_line_bytes}")
 
     def inside(_: Carried) -> Carried:
         starts = [w.scalar(v) for v in (nest.a.offset, nest.b.offset, nest.y)]
@@ -271,37 +275,64 @@ def _windows(w: KernelEmitter, nest: GemmNest, windows: Spread) -> None:
         buffers = zip(nest.buffers, starts, strict=True)
         a, b, y = (f"ptr {w.address(buffer, start)}" for buffer, start in buffers)
         w.line(
-            f"call void @{symbol}(i64 {m}, i64 {k}, i64 {count}, {a}, i64 {a_row}, i64 {a_step}, "
-            f"{b}, ptr {steps}, ptr {vectors}, {y}, i64 {n}, ptr {copy}, "
-            f"ptr {'%stop' if w.polls else 'null'})"
+            f"call void @{symbol}(i64 {m}, i64 {n}, i64 {k}, {a}, i64 {a_row}, i64 {a_step}, "
+            f"{b}, i64 {axes[-1][1]}, ptr {steps}, ptr {vectors}, i64 {parts}, {y}, i64 {n}, "
+            f"ptr {panel}, ptr {'%stop' if w.polls else 'null'})"
         )
         return []
 
     emit_loops(w, 0, len(nest.loops), inside)
 
 
-def _vectors(w: KernelEmitter, axes: Sequence[tuple[int, int]], table: str, lanes: int) -> int:
-    """Write where the vectors of the rows of an image lie, in it and in the result, and how many
-    elements they have; returns how many there are."""
-    *outer, (length, _) = axes
-    count, each = prod(size for size, _ in outer), -(-length // lanes)
-    loop = w.open_loop(str(count))
-    start, rest = "0", loop.counter
-    for i, (size, step) in reversed(list(enumerate(outer))):
-        at = w.new(f"urem i64 {rest}, {size}") if i else rest
-        start = w.new(f"add i64 {start}, {w.new(f'mul i64 {at}, {step}')}")
-        rest = w.new(f"udiv i64 {rest}, {size}")
-    to = w.new(f"mul i64 {loop.counter}, {length}")
-    for v in range(each):
-        first = v * lanes
-        number = w.new(f"mul i64 {loop.counter}, {len(VECTOR) * each}")
-        words = [w.new(f"add i64 {x}, {first}") for x in (start, to)]
-        for i, word in enumerate([*words, str(min(lanes, length - first))]):
-            at = w.new(f"add i64 {number}, {len(VECTOR) * v + i}")
-            at = w.new(f"getelementptr i32, ptr {table}, i64 {at}")
-            w.line(f"store i32 {w.new(f'trunc i64 {word} to i32')}, ptr {at}, align 4")
+def _merged(axes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Sizes and strides with axes that are evenly spaced made one."""
+    found: list[tuple[int, int]] = []
+    for size, stride in axes:
+        if found and found[-1][1] == size * stride:
+            found[-1] = (found[-1][0] * size, stride)
+        elif size != 1 or not found:
+            found.append((size, stride))
+    return found
+
+
+def _vectors(
+    w: KernelEmitter, axes: Sequence[tuple[int, int]], table: str, lanes: int, parts: int
+) -> None:
+    """Write of each vector of columns, which are rows of an image one after the other, the numbers
+    of its parts (`windows.py`)."""
+    *outer, (length, step) = axes
+    size = prod(n for n, _ in axes)
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+    w.declare("i64 @llvm.smax.i64(i64, i64)")
+    loop = w.open_loop(str(-(-size // lanes)))
+    first = w.new(f"mul i64 {loop.counter}, {lanes}")
+    end = w.new(f"call i64 @llvm.smin.i64(i64 {w.new(f'add i64 {first}, {lanes}')}, i64 {size})")
+    column, entry = first, w.new(f"mul i64 {loop.counter}, {parts * len(PART)}")
+    for part in range(parts):
+        row, inside = (w.new(f"{op} i64 {column}, {length}") for op in ("udiv", "urem"))
+        start = w.new(f"sub i64 {inside}, {w.new(f'sub i64 {column}, {first}')}")
+        start = w.new(f"mul i64 {start}, {step}")
+        start = w.new(f"add i64 {start}, {_place(w, outer, row)}")
+        stop = w.new(f"add i64 {column}, {w.new(f'sub i64 {length}, {inside}')}")
+        stop = w.new(f"call i64 @llvm.smin.i64(i64 {stop}, i64 {end})")
+        stop = w.new(f"call i64 @llvm.smax.i64(i64 {stop}, i64 {column})")
+        words = [start, *(w.new(f"sub i64 {x}, {first}") for x in (column, stop))]
+        for i, word in enumerate(words):
+            _list(w, table, w.new(f"add i64 {entry}, {part * len(PART) + i}"), word)
+        column = w.new(f"call i64 @llvm.smin.i64(i64 {stop}, i64 {size - 1})")
     w.close_loop(loop)
-    return count * each
+
+
+def _all_offsets(w: KernelEmitter, axes: Sequence[tuple[int, int]], table: str) -> None:
+    """Write where all rows lie, those of the last axis one after the other."""
+    *outer, (length, step) = _merged(axes)
+    loop = w.open_loop(str(prod(size for size, _ in outer)))
+    start, first = _place(w, outer, loop.counter), w.new(f"mul i64 {loop.counter}, {length}")
+    inner = w.open_loop(str(length))
+    place = w.new(f"add i64 {start}, {w.new(f'mul i64 {inner.counter}, {step}')}")
+    _list(w, table, w.new(f"add i64 {first}, {inner.counter}"), place)
+    w.close_loop(inner)
+    w.close_loop(loop)
 
 
 def _offsets(
@@ -309,14 +340,25 @@ def _offsets(
 ) -> None:
     """Write where so many rows lie, from the first one on."""
     loop = w.open_loop(count)
-    rest, place = w.new(f"add i64 {first}, {loop.counter}"), "0"
-    for i, (size, step) in reversed(list(enumerate(axes))):
-        at = w.new(f"urem i64 {rest}, {size}") if i else rest
-        place = w.new(f"add i64 {place}, {w.new(f'mul i64 {at}, {step}')}")
-        rest = w.new(f"udiv i64 {rest}, {size}")
-    entry = w.new(f"getelementptr i32, ptr {table}, i64 {loop.counter}")
-    w.line(f"store i32 {w.new(f'trunc i64 {place} to i32')}, ptr {entry}, align 4")
+    place = _place(w, axes, w.new(f"add i64 {first}, {loop.counter}"))
+    _list(w, table, loop.counter, place)
     w.close_loop(loop)
+
+
+def _place(w: KernelEmitter, axes: Sequence[tuple[int, int]], number: str) -> str:
+    """Where the element of this number lies, of axes of these sizes and strides."""
+    place = "0"
+    for i, (size, step) in reversed(list(enumerate(axes))):
+        at = w.new(f"urem i64 {number}, {size}") if i else number
+        place = w.new(f"add i64 {place}, {w.new(f'mul i64 {at}, {step}')}")
+        number = w.new(f"udiv i64 {number}, {size}")
+    return place
+
+
+def _list(w: KernelEmitter, table: str, number: str, offset: str) -> None:
+    """Write an entry of a table of offsets."""
+    entry = w.new(f"getelementptr i32, ptr {table}, i64 {number}")
+    w.line(f"store i32 {w.new(f'trunc i64 {offset} to i32')}, ptr {entry}, align 4")
 
 
 def _prefetched(w: KernelEmitter, nest: GemmNest, lo: str, hi: str) -> str:

@@ -2,21 +2,22 @@
 
 Forms, of which the cheapest for the sizes at hand is taken:
 
-- *gathered*: the windows of x are multiplied by the weight. Where rows of the result fill vectors
-  and sizes are known, they are read where x is, a part of a row for each element of the kernel.
-  Where many kernels lie side by side, they are read there too, element by element: the result has
-  kernels last, and is turned. Otherwise they are laid out in memory (im2col), as `[n, c k, p]`,
-  rows of the result side by side, in blocks that stay in the cache; or where the kernel is larger
-  than the result, as in the gradient of a weight, `[n p, c k]`, and then in parts whose products
-  are summed, if the sums are long. Windows of one element, or one window alone, are x itself.
+- *gathered*: the windows of x are multiplied by the weight. Where sizes are known and rows of the
+  result not very short, they are read where x is, a panel at a time. Where many kernels lie side by
+  side, they are read there too, element by element: the result has kernels last, and is turned.
+  Otherwise they are laid out in memory (im2col), as `[n, c k, p]`, rows of the result side by side,
+  in blocks that stay in the cache; or where the kernel is larger than the result, as in the
+  gradient of a weight, `[n p, c k]`. Windows of one element, or one window alone, are x itself.
 - *spread*: the weight is multiplied by x, and the products are added up where they belong (col2im).
   That is less work where x has fewer places than the result, as in the gradient of x.
-- *unrolled*: with one channel in each group, a sum of strided slices, each times its weight; and
-  *correlated*, the gradient of that by the weight.
+- *unrolled*: with one channel in each group, a sum of slices, each times its weight, or, where
+  elements of x lie apart, of x times each weight, added up where it belongs; and *correlated*, the
+  gradient of that by the weight.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -34,8 +35,8 @@ from retrograd.passes.lowering.contraction import Materialize, in_memory
 from retrograd.passes.lowering.overlap_add import added, folded, unrolls
 from retrograd.passes.lowering.rules import lowers
 from retrograd.passes.lowering.strided_views import (
-    SPREAD,
     as_product,
+    less,
     reads_windows,
     slides,
     wants_routine,
@@ -50,6 +51,7 @@ from retrograd.passes.lowering.windows import (
     windows_over,
 )
 from retrograd.passes.movement import flip_of_flip
+from retrograd.tuning import TUNING
 
 NEAR = 1 << 19  # bytes of a matrix that stays in the cache while it is multiplied
 LEAST_BLOCK = 64  # places of a block: enough for some vectors
@@ -65,7 +67,9 @@ def convolution(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> N
     op, (x, w) = node.prim, inputs
     assert isinstance(op, Conv)
     if _unrolls(op, w.shape):
-        return unrolled(op, x, w, node.shape)
+        apart = all(s == 1 for s in op.strides) and any(gap > 1 for gap in op.x_dilation)
+        form = unrolled_spread if apart and unrolls(w.shape[2:], op.x_dilation) else unrolled
+        return form(op, x, w, node.shape)
     if x.shape[0] == 1 and _few(node.shape[2:]) and _narrow(op, w.shape):
         return correlated(op, x, w, node.shape)
     if has_more_places(x.shape[2:], node.shape[2:]) and all(s == 1 for s in op.strides):
@@ -176,10 +180,17 @@ def _by_samples(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) 
 
 
 def _where_x_is(windows: Node, w: Node, blocks: Blocks, rank: int) -> Node | None:
-    """The same with windows that are read where x lies, where its rows are long enough."""
+    """The same with windows that are read where x lies, where sizes are known: a product for each
+    sample, or one for all, if a sample has few places."""
     groups, kernels, channels = blocks
     n, _, *places = windows.shape[: 2 + rank]
-    kernel, lead = w.shape[2:], 0 if groups == 1 else 1
+    kernel = w.shape[2:]
+    if groups == 1 and less(product(places), TUNING.windows_columns):
+        inner = (1, *range(2 + rank, 2 + 2 * rank))
+        columns = permute(windows, (*inner, 0, *range(2, 2 + rank)))
+        y = DotGeneral(tuple(range(1, 2 + rank)), tuple(range(1 + rank)))(w, columns)  # [o, n, *p]
+        return permute(y, (1, 0, *range(2, 2 + rank))) if slides(y) else None
+    lead = 0 if groups == 1 else 1
     own = (groups, channels)[1 - lead :]
     columns = reshape(windows, (n, *own, *places, *kernel)) if lead else windows
     first = 2 + lead  # of the places
@@ -228,9 +239,8 @@ def _by_rows(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) -> 
     """`y[g, o, n, p] = w[g, o, c k] windows[n, p, g, c k]`, then samples in front."""
     groups, kernels, channels = blocks
     rows = permute(windows, (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank)))
-    parts = _parts(w, rows.shape) if groups == 1 else 0
-    if parts:
-        return _by_parts(rows, plain, w, parts, rank)
+    if groups == 1 and _turns(w):
+        return _turned_rows(rows, plain, w, rank)
     if not plain:
         rows = Materialize()(rows)
     rows = split(rows, 1 + rank, (groups, channels))
@@ -243,44 +253,35 @@ def _by_rows(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) -> 
     return permute(y, (lead + 1, *range(lead + 1), *range(lead + 2, y.type.rank)))
 
 
-def _parts(w: Node, rows: Shape) -> int:
-    """Into how many parts to divide the channels, so that the products of a sum can be listed; 0
-    where that is not possible, not known or not worth it."""
-    kernels, channels, *kernel = w.shape
-    size = product((kernels, *kernel))
-    if not (isinstance(kernels, int) and isinstance(channels, int) and isinstance(size, int)):
-        return 0
+def _turns(w: Node) -> bool:
+    """Whether sums are so long, and kernels so many, that it pays to have these side by side in the
+    result, and to turn that; as far as is known."""
+    kernels, summed = w.shape[0], product(w.shape[1:])
+    if not (isinstance(kernels, int) and isinstance(summed, int)):
+        return False
     if kernels < LEAST_VECTOR or w.dtype not in (float32, float64):
-        return 0
-    if size * channels < LEAST_SUM * kernels:
-        return 0
-    for parts in range(1, channels + 1):
-        if channels % parts == 0 and size * (channels // parts) <= SPREAD * kernels:
-            return parts if parts * kernels * kernels <= size * channels else 0
-    return 0
+        return False
+    return max(LEAST_SUM, kernels) <= summed <= TUNING.listed_columns
 
 
-def _by_parts(rows: Node, plain: bool, w: Node, parts: int, rank: int) -> Node:
-    """`y[n, p, o] = rows[n, p, c k] w[c k, o]`, the channels in parts whose products are summed;
-    then o in front of p. With o in vectors nothing of the rows need lie side by side."""
+def _turned_rows(rows: Node, plain: bool, w: Node, rank: int) -> Node:
+    """`y[n, p, o] = rows[n, p, c k] w[c k, o]`, then o in front of p. With o in vectors nothing of
+    the rows need lie side by side."""
     n, *places = rows.shape[: 1 + rank]
-    kernels, channels, *kernel = w.shape
-    inner = (parts, _quotient(channels, parts), *kernel)
-    right = reshape(_columns(w), (*inner, kernels))
-    left = reshape(rows, (n, *places, *inner))
-    a, b = tuple(range(2 + rank, left.type.rank)), tuple(range(1, right.type.rank - 1))
-    y = DotGeneral(a, b, (1 + rank,), (0,))(left, right)  # [part, n, *p, o]
-    if not plain and not reads_windows(y):
-        inner = (parts, product(inner[1:]))  # both lie in memory
-        left = reshape(Materialize()(rows), (product((n, *places)), *inner))
-        right = reshape(right, (*inner, kernels))
-        y = multiplied(DotGeneral((2,), (1,), (1,), (0,)), left, right)
-    elif plain:
-        left = reshape(rows, (product((n, *places)), *inner))
-        a = tuple(range(2, left.type.rank))
-        y = multiplied(DotGeneral(a, b, (1,), (0,)), left, right)
-    y = ReduceSum((0,))(y) if parts > 1 else y
-    y = reshape(y, (n, *places, kernels))
+    right = _columns(w)
+    a, b = tuple(range(1 + rank, rows.type.rank)), tuple(range(right.type.rank - 1))
+    y = DotGeneral(a, b)(rows, right)  # [n, *p, o]
+    if plain or not reads_windows(y):  # both lie in memory
+        left = rows if plain else Materialize()(rows)
+        count = product((n, *places))
+        left = reshape(left, (count, *left.shape[1 + rank :]))
+        few = isinstance(count, int) and isinstance(w.shape[0], int) and count < w.shape[0]
+        if plain and few and not less(count, LEAST_VECTOR):
+            # To turn the places is less work than to turn the kernels.
+            y = multiplied(DotGeneral(tuple(range(1, w.type.rank)), b), w, _columns(left))
+            return permute(reshape(y, (w.shape[0], n, *places)), (1, 0, *range(2, 2 + rank)))
+        y = multiplied(DotGeneral(tuple(range(1, left.type.rank)), b), left, right)
+    y = reshape(y, (n, *places, w.shape[0]))
     return permute(y, (0, 1 + rank, *range(1, 1 + rank)))
 
 
@@ -323,10 +324,7 @@ def spread(op: Conv, x: Node, w: Node, shape: Shape, known: dict[Any, Node]) -> 
     matrix = merged(matrix, (*(1,) * lead, 1 + op.rank, 1))
     columns = merged(split(x, 1, (groups, channels)), (*(1,) * lead, 1, 1, op.rank))
     z = _each_sample(matrix, columns)
-    spans = [span(k, gap) for k, gap in zip(kernel, op.w_dilation, strict=True)]
-    sizes = tuple(
-        span(d, gap) + s - 1 for d, gap, s in zip(places, op.x_dilation, spans, strict=True)
-    )
+    spans, sizes = _reach(op, kernel, places)
     if unrolls(kernel, op.x_dilation):
         size = math.prod(_numbers(kernel))
         parts = [_part(z, k, size, (x.shape[0], w.shape[0], *places)) for k in range(size)]
@@ -335,6 +333,18 @@ def spread(op: Conv, x: Node, w: Node, shape: Shape, known: dict[Any, Node]) -> 
         y = reshape(z, (x.shape[0], w.shape[0], *kernel, *places))
         y = permute(y, (0, 1, *(a + op.rank for a in spatial), *spatial))
         y = folded(y, sizes, op.x_dilation, op.w_dilation, known)
+    return _cut(op, y, shape, spans, sizes)
+
+
+def _reach(op: Conv, kernel: Shape, places: Shape) -> tuple[Shape, Shape]:
+    """How far a kernel reaches, and all kernels together that begin at places of x."""
+    spans = tuple(span(k, gap) for k, gap in zip(kernel, op.w_dilation, strict=True))
+    sizes = (span(d, gap) + s - 1 for d, gap, s in zip(places, op.x_dilation, spans, strict=True))
+    return spans, tuple(sizes)
+
+
+def _cut(op: Conv, y: Node, shape: Shape, spans: Shape, sizes: Shape) -> Node:
+    """What the padding leaves of the products that were added up."""
     low = tuple(a - s + 1 for a, s in zip(op.low, spans, strict=True))
     high = tuple(d - a - s for d, a, s in zip(shape[2:], low, sizes, strict=True))
     return framed(y, low, high, (1,) * op.rank)
@@ -356,19 +366,65 @@ def unrolled(op: Conv, x: Node, w: Node, shape: Shape) -> Node:
     """The sum over the places of the kernel, each a slice of x times its weights."""
     wide = accumulator_of(x.dtype)
     groups, own = op.groups, op.per_group(w.shape[0])
-    source = framed(x, op.low, op.high, op.x_dilation)
-    if source is not x:
-        source = Materialize()(source)
     domain = (shape[0], groups, own, *shape[2:])
     others = (0, *range(3, len(domain)))
     total = None
     weights = _elements(w)
-    for part in places(source, _numbers(w.shape[2:]), op.strides, op.w_dilation, shape[2:]):
+    for part in _slices(op, x, w.shape[2:], shape[2:]):
         weight = expand(reshape(next(weights), (groups, own)), domain, others)
         term = cast(expand(part, domain, (2,)), wide) * cast(weight, wide)
         total = term if total is None else total + term
     assert total is not None
     return reshape(cast(total, x.dtype), shape)
+
+
+def _slices(op: Conv, x: Node, kernel: Shape, outs: Shape) -> Iterator[Node]:
+    """For each place of the kernel what all windows have there. Where windows are `s` apart, x is
+    first laid out as s parts of every `s`th element, in which that lies side by side."""
+    sizes = _numbers(kernel)
+    if all(s == 1 for s in op.strides) or math.prod(sizes) < 2 * math.prod(op.strides):
+        source = framed(x, op.low, op.high, op.x_dilation)
+        if source is not x:
+            source = Materialize()(source)
+        yield from places(source, sizes, op.strides, op.w_dilation, outs)
+        return
+    spans, axes = _reach(op, kernel, outs)[0], range(2, 2 + op.rank)
+    lengths = [p + (k - 1) // s for p, k, s in zip(outs, spans, op.strides, strict=True)]
+    needed = [n * s for n, s in zip(lengths, op.strides, strict=True)]
+    high = [b + n - d for b, n, d in zip(op.high, needed, op.full(x.shape), strict=True)]
+    source = framed(x, op.low, tuple(high), op.x_dilation)
+    pairs = [d for pair in zip(lengths, op.strides, strict=True) for d in pair]
+    source = reshape(source, (*x.shape[:2], *pairs))
+    order = (0, 1, *(2 * a - 1 for a in axes), *(2 * a - 2 for a in axes))
+    source = Materialize()(permute(source, order))  # [n, c, *s, *lengths]
+    for place in itertools.product(*(range(k) for k in sizes)):
+        moves = [
+            divmod(i * gap, s) for i, gap, s in zip(place, op.w_dilation, op.strides, strict=True)
+        ]
+        starts = (0, 0, *(r for _, r in moves), *(first for first, _ in moves))
+        stops: list[int | Dim] = [r + 1 for _, r in moves]
+        stops += [first + p for (first, _), p in zip(moves, outs, strict=True)]
+        part = Slice(starts, (*x.shape[:2], *stops), (1,) * len(starts))
+        ones = (1,) * op.rank
+        y = typed(part, (source,), source.type.with_shape((*x.shape[:2], *ones, *outs)))
+        yield reshape(y, (*x.shape[:2], *outs))
+
+
+def unrolled_spread(op: Conv, x: Node, w: Node, shape: Shape) -> Node:
+    """The same where elements of x lie apart, as in the gradient of every second place: each place
+    of the kernel, flipped, times x, added up where it belongs."""
+    wide, places = accumulator_of(x.dtype), x.shape[2:]
+    groups, own, kernel = op.groups, op.per_group(w.shape[0]), w.shape[2:]
+    domain = (shape[0], groups, own, *places)
+    others = (0, *range(3, len(domain)))
+    source = cast(expand(x, domain, (2,)), wide)
+    parts = []
+    for element in reversed(list(_elements(w))):
+        weight = cast(expand(reshape(element, (groups, own)), domain, others), wide)
+        parts.append(reshape(source * weight, (shape[0], w.shape[0], *places)))
+    spans, sizes = _reach(op, kernel, places)
+    y = added(parts, kernel, sizes, op.x_dilation, op.w_dilation)
+    return _cut(op, cast(y, x.dtype), shape, spans, sizes)
 
 
 def correlated(op: Conv, x: Node, w: Node, shape: Shape) -> Node:

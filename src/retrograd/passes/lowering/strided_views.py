@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from retrograd.ir import Dim, DType, Node, Shape, Trait, float32, float64, product
+from retrograd.ir import Dim, Node, Shape, Trait, float32, float64, product
 from retrograd.ops.matmul import DotGeneral, sums_along
 from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.ops.shape import Expand, Permute, Slice
@@ -23,9 +23,9 @@ FEW_TURNED = 11  # rows of the result, where they are not: loops read element by
 NEAR_TURNED = 1 << 16  # bytes of such a matrix
 FEW_TURNED_FAR = 2  # rows of the result, where it is larger: many elements share a place in a cache
 LITTLE = 1 << 12  # multiply-adds there
-# Columns of a matrix whose offsets are listed, at most, and rows at once: in 32 bits each, they
-# have room in half of `COPIES_BYTES`.
+# Rows whose offsets are listed at once, and columns that need no room of their own.
 SPREAD = 1 << 15
+COLUMN_STEPS = (1, 2)  # between elements of a row of an image that are read where they lie
 # Where all are 0, every contraction is by the routine that may be; where they are endless, none.
 LIMITS = ("FEW", "FEW_FAR", "NEAR", "FEW_TURNED", "FEW_TURNED_FAR", "NEAR_TURNED", "LITTLE")
 
@@ -195,7 +195,7 @@ def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:
     left = operand(a, a_view, prim.a_batch, a_free, prim.a_contract)
     right = operand(b, b_view, prim.b_batch, prim.b_contract, b_free)
     if left is None and right is not None and not right.transposed:
-        left = spread_out(a, a_view, prim.a_batch, a_free, prim.a_contract)
+        left = spread_out(a, a_view, prim.a_batch, a_free, prim.a_contract, TUNING.listed_columns)
     elif left is not None and right is None and slides(node):
         right = spread_out(b, b_view, prim.b_batch, prim.b_contract, b_free)
     if left is None or right is None:
@@ -227,28 +227,17 @@ def slides(node: Node) -> bool:
         return False
     a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
     view = view_of(b, _is_source)
-    if view is None or not b_free or view.strides[b_free[-1]] != 1:
+    if view is None or not b_free or view.strides[b_free[-1]] not in COLUMN_STEPS:
         return False
     m, k = product(a.shape[i] for i in a_free), product(a.shape[i] for i in prim.a_contract)
-    sizes = [x for x in (m, k, *(b.shape[j] for j in b_free)) if isinstance(x, int)]
-    if len(sizes) != 2 + len(b_free) or not _fills_vectors(sizes, node.dtype):
+    length = b.shape[b_free[-1]]
+    if not all(isinstance(x, int) for x in (m, k, *(b.shape[j] for j in b_free))):
+        return False
+    if less(m, TUNING.windows_rows) or less(length, TUNING.windows_row):
+        return False
+    if not (0 < k <= PRODUCTS.group):
         return False
     return spread_out(b, view, prim.b_batch, prim.b_contract, b_free) is not None
-
-
-def _fills_vectors(sizes: Sequence[int], dtype: DType) -> bool:
-    """Whether it pays to read windows by vectors: of rows and products of the result, and rows of
-    the images, so many."""
-    m, k, *others, length = sizes
-    unit = TUNING.gemm_vector_columns
-    vectors = -(-length // unit)
-    if length < TUNING.windows_filled_share * unit * vectors:
-        return False
-    if m < TUNING.windows_rows or not 0 < k <= PRODUCTS.group:
-        return False
-    weights = (m + unit - 1) * k * dtype.itemsize  # copied in whole vectors
-    listed = product(others) * vectors
-    return listed <= TUNING.windows_vectors and weights <= TUNING.windows_weight_bytes
 
 
 def _viewed(x: Node) -> Node:
@@ -291,12 +280,18 @@ def operand(
 
 
 def spread_out(
-    x: Node, view: View, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
-) -> Operand | None:
-    """The matrix of the windows of an image, whose rows, or columns, are not evenly spaced: none
-    where there are too many to list their offsets."""
+    x: Node, view: View, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int],
+    most: int = SPREAD,
+) -> Operand | None:  # fmt: skip
+    """A matrix whose rows, or columns, are not evenly spaced, such as that of the windows of an
+    image, or of the places of several: none where there are too many to list their offsets, or
+    where nothing lies side by side, so that it had better be copied."""
     sizes, strides = x.shape, view.strides
-    if not any(isinstance(y.prim, Windows) for y in _below(x, view.root)):
+    windows = any(isinstance(y.prim, Windows) for y in _below(x, view.root))
+    if (
+        not windows
+        and _run([sizes[i] for i in columns], [strides[i] for i in columns]) < TUNING.listed_run
+    ):
         return None
     found = []
     for axes in (rows, columns):
@@ -307,12 +302,24 @@ def spread_out(
                 return None
             numbers.append((size, stride))
         found.append(tuple(numbers))
-    if product(n for n, _ in found[1]) > SPREAD:
+    if product(n for n, _ in found[1]) > most:
         return None
     if sum((n - 1) * s for axes in found for n, s in axes) >= 1 << 31:
         return None
     across = tuple(strides[i] for i in batch)
     return Operand(view, across, False, 0, (found[0], found[1]))
+
+
+def _run(sizes: Sequence[int | Dim], strides: Sequence[int | Dim]) -> int:
+    """How many elements lie side by side along the last of some axes, as far as is known."""
+    run = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if isinstance(size, Dim) or stride != run:
+            break
+        run *= size
+    return run
 
 
 def _below(x: Node, root: Node) -> Iterator[Node]:

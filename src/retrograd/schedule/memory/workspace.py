@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS
+from retrograd.passes.lowering.strided_views import SPREAD
 from retrograd.schedule.kernel import gemms
 from retrograd.schedule.loop_nest import GemmNest
 from retrograd.schedule.tiling.groups import TileGroup
@@ -21,8 +22,8 @@ def waiting(k: int) -> int:
 
 def work_bytes(products: Sequence[GemmNest], tile_groups: Iterable[TileGroup]) -> int:
     """Bytes that a thread needs to work in, for the matrix products of a plan. Those that are added
-    up over the rows of a tile group get an area of their own, for totals of all that they
-    compute."""
+    up over the rows of a tile group get an area of their own, for totals of all that they compute;
+    and those of long sums over windows one for the table of where these lie."""
     sizes = [n.k.attr for n in products]
     if all(not isinstance(k, Dim) and k <= PRODUCTS.group for k in sizes):
         return TUNING.gemm_pack_bytes
@@ -37,4 +38,11 @@ def work_bytes(products: Sequence[GemmNest], tile_groups: Iterable[TileGroup]) -
             nest.totals = TUNING.gemm_pack_bytes + TUNING.gemm_totals_bytes + start
             start += waiting(k) * m * n * nest.output.type.dtype.itemsize
         most = max(most, start)
-    return TUNING.gemm_pack_bytes + TUNING.gemm_totals_bytes + most
+    end = TUNING.gemm_pack_bytes + TUNING.gemm_totals_bytes + most
+    longest = 0
+    for nest in products:
+        k = nest.k.attr
+        if nest.spread is not None and isinstance(k, int) and k > SPREAD:
+            nest.listed = end
+            longest = max(longest, k + SPREAD)
+    return end + 4 * longest
