@@ -16,6 +16,7 @@ from typing import Any
 import retrograd as rg
 from benchmarks.harness.catalog import find
 from benchmarks.harness.limits import timed_programs
+from retrograd.codegen.launch_layout import COUNTED_CYCLES, COUNTER_WORDS
 
 
 def main() -> None:
@@ -43,7 +44,7 @@ def main() -> None:
 def show(program: Any, name: str, steps: int, top: int) -> None:
     head, *rest = program.explain().splitlines()
     lines = [line for line in rest if line[:6].strip()]  # those of bands have no number
-    cycles = [t / steps for t in program.times.tolist()]
+    cycles = [t / steps for t in program.times[COUNTED_CYCLES::COUNTER_WORDS].tolist()]
     total = sum(cycles) or 1
     print(f"{name}: {head}; {total:,.0f} cycles a step")
     kinds: dict[str, float] = {}

@@ -28,6 +28,7 @@ from benchmarks.harness.rates import Rates, clock, peak, streaming
 from benchmarks.harness.result import Result
 from benchmarks.harness.table import duration
 from benchmarks.harness.workload import library
+from retrograd.codegen.launch_layout import COUNTED_CYCLES, COUNTER_WORDS
 from retrograd.runtime.executable import Executable
 from retrograd.schedule.control_regions import length_of, regions_of
 from retrograd.schedule.cost_model import known, traffic
@@ -143,7 +144,7 @@ def measured(name: str, peer: str, threads: int) -> tuple[Any, dict[int, float],
 
         for _ in seconds(step):
             pass
-    program.times = least / clock()
+    program.times = least[COUNTED_CYCLES::COUNTER_WORDS] / clock()
     return program, steps, session.scale
 
 

@@ -714,7 +714,7 @@ static int enter(Parts *p, PyObject *x)
 
 static int is_literal(double x)
 {
-    return x == 0.0 || x == 1.0 || x == -1.0 || x == 2.0 || x == 0.5;
+    return x == 0.0 || x == 1.0 || x == -1.0 || x == 2.0 || x == 0.5 || isinf(x);
 }
 
 /* The number next to the tensor of an operation of two. */

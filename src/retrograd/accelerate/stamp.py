@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "1efc90af"
+STAMP = "c785663d"
 
 
 def stamp_of_sources(folder: Path) -> str:

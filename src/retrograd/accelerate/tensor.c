@@ -629,7 +629,7 @@ static PyObject *key_of(PyObject *number)
 
 static int is_literal(double x)
 {
-    return x == 0.0 || x == 1.0 || x == -1.0 || x == 2.0 || x == 0.5;
+    return x == 0.0 || x == 1.0 || x == -1.0 || x == 2.0 || x == 0.5 || isinf(x);
 }
 
 /* Whether a number stands in a trace node for any number. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,9 +21,9 @@ from retrograd.shared import Key, lock
 LOCK = lock(20)
 GRADIENTS = lock(0)  # who adds to gradients of leaves, or sets one
 
-# Values that simplification knows what to do with stay in the program; every other number, such as
-# a learning rate, is an argument, so that changing it does not compile again.
-LITERAL = frozenset({0.0, 1.0, -1.0, 2.0, 0.5})
+# Values that simplification and masks know what to do with stay in the program; others, such as
+# a learning rate, are arguments, so that changing one does not compile again.
+LITERAL = frozenset({0.0, 1.0, -1.0, 2.0, 0.5, math.inf, -math.inf})
 # Stands in a trace node for any number. Nothing is special about it, so no rule takes it for
 # special.
 ANY_NUMBER = 0.6180339887498949

@@ -291,7 +291,9 @@ class GemmNest(LoopNest):
     starts; `buffers` are the matrices and the result. `spread` are sizes and strides of the rows
     and columns of a left matrix whose elements are not evenly spaced, `windows` those of a right
     one, whose columns are rows of an image. Of the result nobody reads anything but what is
-    `visible` (`masked_domain.py`). A `packed` right matrix is what a `PackNest` has made of it.
+    `visible`; beyond the bounds `hidden` the left and the right matrix, as they were made, have
+    nothing but zeros (both: `masked_domain.py`). A `packed` right matrix is what a `PackNest` has
+    made of it.
 
     The plan adds `work`, in which matrices are packed, the byte of it where `totals` of groups of
     products are kept, or where long tables of offsets are `listed`, and what is to be fetched
@@ -309,6 +311,7 @@ class GemmNest(LoopNest):
     spread: Spread | None = None
     windows: Spread | None = None
     visible: Visible | None = None
+    hidden: tuple[Visible | None, Visible | None] = None, None
     packed: bool = False
     work: Buffer | None = None
     totals: int | None = None

@@ -10,6 +10,7 @@ from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.codegen.emit.lane_strides import steps_of
 from retrograd.codegen.emit.loops import Carried, at_start, emit_loops
+from retrograd.codegen.emit.masked_products import product_of_visible
 from retrograd.codegen.emit.nest_emitters import emits_nest
 from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.codegen.gemm.split_k import join_others, over_part
@@ -137,20 +138,17 @@ def _small(w: KernelEmitter, nest: GemmNest) -> None:
 
 def _large(w: KernelEmitter, nest: GemmNest) -> None:
     """A call for each matrix of a stack."""
-    m, n, k = (w.scalar(v) for v in (nest.m, nest.n, nest.k))
+    n = w.scalar(nest.n)
     lo, hi = w.ranges.get(len(nest.loops), ("0", ""))
     if nest.spread is not None:
-        _spread(w, nest, nest.spread, lo, hi or m)
+        _spread(w, nest, nest.spread, lo, hi or w.scalar(nest.m))
         return
     a_row, a_step = _strides(w, nest.a)
     b_step, _ = _strides(w, nest.b)
     more = "false"  # whether there are sums to go on from
-    if hi and w.first:
-        # Rows are cut where groups end.
-        k, inside_group = w.new(f"sub i64 {hi}, {lo}"), w.new(f"and i64 {lo}, {PRODUCTS.group - 1}")
+    if hi and w.first:  # rows are cut where groups end
+        inside_group = w.new(f"and i64 {lo}, {PRODUCTS.group - 1}")
         more = w.new(f"icmp ne i64 {inside_group}, 0")
-    elif hi:
-        m = w.new(f"sub i64 {hi}, {lo}")
     prefetched = _prefetched(w, nest, lo, hi)
     visible = _visible(w, nest, lo) if nest.visible is not None and not w.first else "null"
 
@@ -163,7 +161,19 @@ def _large(w: KernelEmitter, nest: GemmNest) -> None:
                 for at, step in zip(starts, steps, strict=True)
             ]
         layout = f"i64 {a_row}, i64 {a_step}"
-        _call(w, nest, (m, n, k), starts, layout, more, prefetched, visible=visible)
+
+        def product(rows: str, columns: str, first: str, last: str) -> None:
+            steps, here = w.new(f"sub i64 {last}, {first}"), starts
+            if first != "0":
+                ways = a_step, b_step, "0"
+                here = [
+                    w.new(f"add i64 {at}, {w.new(f'mul i64 {first}, {way}')}")
+                    for at, way in zip(starts, ways, strict=True)
+                ]
+            sizes = rows, columns, steps
+            _call(w, nest, sizes, here, layout, more, prefetched, visible=visible)
+
+        product_of_visible(w, nest, starts, more, product)
         if w.first and known(nest.mnk[2]) > PRODUCTS.group:
             _join_others(w, nest, (lo, hi), starts[2])
         return []
@@ -213,7 +223,7 @@ def _call(
     work = _work(w, nest)
     w.line(
         f"call void @{symbol}(i64 {m}, i64 {n}, i64 {k}, {a}, {layout}, {b}, i64 {b_step}, "
-        f"i64 {b_column}, {y}, i64 {n}, i1 {more}, ptr {work}, ptr {prefetched}, "
+        f"i64 {b_column}, {y}, i64 {w.scalar(nest.n)}, i1 {more}, ptr {work}, ptr {prefetched}, "
         f"ptr {'%stop' if w.polls else 'null'}, ptr {visible})"
     )
 

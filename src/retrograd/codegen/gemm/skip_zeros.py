@@ -10,11 +10,63 @@ zero, so nothing but a sum that is -0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.tuning import TUNING
+
+
+def all_finite(tile: Tile, writer: Callable[[], FunctionBuilder]) -> str:
+    """The function `all_finite`: whether rows of `%n` elements hold neither infinities nor NaN."""
+    bits = f"i{8 * tile.dtype.itemsize}"
+
+    def other(w: FunctionBuilder, x: str) -> str:
+        none = w.new(f"fsub {tile.vector} {x}, {x}")  # or NaN
+        return w.new(f"bitcast {tile.vector} {none} to {types.widened(bits, tile.lanes)}")
+
+    return _none_is(tile, writer(), "all_finite", other)
+
+
+def no_minus_zero(tile: Tile, writer: Callable[[], FunctionBuilder]) -> str:
+    """The function `no_minus_zero`: whether no element of rows of `%n` is -0."""
+    bits = f"i{8 * tile.dtype.itemsize}"
+    kind = types.widened(bits, tile.lanes)
+    sign = types.splat(bits, str(-(1 << (8 * tile.dtype.itemsize - 1))), tile.lanes)
+
+    def found(w: FunctionBuilder, x: str) -> str:
+        same = w.new(f"icmp eq {kind} {w.new(f'bitcast {tile.vector} {x} to {kind}')}, {sign}")
+        return w.new(f"sext <{tile.lanes} x i1> {same} to {kind}")
+
+    return _none_is(tile, writer(), "no_minus_zero", found)
+
+
+def _none_is(
+    tile: Tile, w: FunctionBuilder, name: str, flag: Callable[[FunctionBuilder, str], str]
+) -> str:
+    """Whether no element has a `flag`, a number of which any bit is set. What is not there is 0."""
+    bits = f"i{8 * tile.dtype.itemsize}"
+    kind = types.widened(bits, tile.lanes)
+    joined = w.new("icmp eq i64 %row, %n")  # rows without gaps are one
+    many = w.new(f"select i1 {joined}, i64 1, i64 %rows")
+    length = w.new(f"select i1 {joined}, i64 {w.new('mul i64 %rows, %n')}, i64 %n")
+    rows = w.open_loop(many, 1, "0", [(kind, "zeroinitializer")])
+    start = tile.at(w, "%at", w.new(f"mul i64 {rows.counter}, %row"))
+    whole = w.new(f"and i64 {length}, {-tile.lanes}")
+    columns = w.open_loop(whole, tile.lanes, "0", [(kind, rows.values[0])])
+    x = tile.load(w, tile.at(w, start, columns.counter))
+    w.close_loop(columns, [w.new(f"or {kind} {columns.values[0]}, {flag(w, x)}")])
+    mask = tile.first_lanes(w, w.new(f"sub i64 {length}, {whole}"))
+    x = tile.load(w, tile.at(w, start, whole), mask)
+    w.close_loop(rows, [w.new(f"or {kind} {columns.values[0]}, {flag(w, x)}")])
+    reduce = f"llvm.vector.reduce.or.v{tile.lanes}{bits}"
+    w.declare(f"{bits} @{reduce}({kind})")
+    one = w.new(f"call {bits} @{reduce}({kind} {rows.values[0]})")
+    w.line(f"ret i1 {w.new(f'icmp eq {bits} {one}, 0')}")
+    given = "ptr noalias %at, i64 %rows, i64 %row, i64 %n"
+    return f"define internal i1 @{name}_{tile.dtype}({given}) #0 {{\n{w.text()}\n}}"
 
 
 def functions(

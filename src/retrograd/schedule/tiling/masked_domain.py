@@ -5,13 +5,14 @@ linear functions of the counters, as causal masks and windows do, the others are
 loop, whose ends are linear in the counters of the loops around it (`Bound`). A map writes c outside
 of the range and computes nothing there. A row reduction leaves out what changes no result. And a
 matrix product whose result only such nests read, and they only within their ranges, computes
-nothing else of it (`mark_products`). No bit depends on any of this: what is left out is known.
+nothing else of it, and one of a matrix that such a map wrote, with zeros elsewhere, multiplies by
+nothing else of that (`mark_products`). No bit depends on any of this: what is left out is known.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,14 +158,18 @@ def _linear(v: SSAValue) -> AffineIndex | None:
 
 
 def mark_products(kernels: Iterable[Kernel]) -> None:
-    """Tell matrix products which part of their results is ever used."""
+    """Tell matrix products which part of their results is ever used, and which part of their
+    matrices has nothing but zeros."""
     readers: dict[Buffer, list[Kernel]] = {}
     kernels = list(kernels)
+    zeros = _zeros(kernels)
     for kernel in kernels:
         for buffer in kernel.reads:
             readers.setdefault(buffer, []).append(kernel)
     for kernel in kernels:
         for nest in kernel.nests:
+            if isinstance(nest, GemmNest):
+                nest.hidden = _operand_part(nest, 0, zeros), _operand_part(nest, 1, zeros)
             if isinstance(nest, GemmNest) and nest.output.kind == "temporary":
                 found = [_read_part(k, nest) for k in readers.get(nest.output, ())]
                 same = bool(found) and all(part == found[0] for part in found)
@@ -192,6 +197,56 @@ def _read_part(kernel: Kernel, product: GemmNest) -> Visible | None:
                 return None
             found.add(_visible(domain.bounds, last))
     return found.pop() if len(found) == 1 else None
+
+
+def _zeros(kernels: Iterable[Kernel]) -> dict[Buffer, tuple[list[int | Dim], Visible]]:
+    """Of buffers that maps write, with zeros outside of the bounds of their rows: the loops of the
+    map, and the bounds. A buffer that is written twice has none."""
+    found: dict[Buffer, tuple[list[int | Dim], Visible]] = {}
+    written: set[Buffer] = set()
+    for kernel in kernels:
+        twice = written.intersection(kernel.outs)
+        written.update(kernel.outs)
+        for nest in kernel.nests:
+            domain = masked_domain(nest) if isinstance(nest, MapNest) else None
+            if domain is None:
+                continue
+            for store, fill in zip(nest.stores, domain.fill, strict=True):
+                at = linear(store.offset)
+                if fill == 0 and at is not None and _row_major(at, nest.loops):
+                    visible = _visible(domain.bounds, len(nest.loops) - 1)
+                    found[store.buffer] = list(nest.loops), visible
+        for buffer in twice:
+            found.pop(buffer, None)
+    return found
+
+
+def _operand_part(
+    product: GemmNest, which: int, zeros: Mapping[Buffer, tuple[list[int | Dim], Visible]]
+) -> Visible | None:
+    """What is visible of the left or the right matrix of a product, or of that turned, if it is one
+    that a map wrote."""
+    if product.buffers[which] not in zeros or product.packed or product.windows is not None:
+        return None
+    loops, visible = zeros[product.buffers[which]]
+    m, n, k = product.mnk
+    offset, turned, leading = product.b if which else product.a
+    rows, columns = (k, n) if which else (m, k)
+    if turned:
+        rows, columns = columns, rows
+    plain = product.spread is None and leading.attr == columns and visible != (None, None)
+    at = linear(offset)
+    if not plain or at is None or loops[-2:] != [rows, columns]:
+        return None
+    outer, step = [n for n in loops[:-2] if n != 1], rows * columns
+    steps = [(n, at.steps.get(i, 0)) for i, n in enumerate(product.loops) if n != 1]
+    if at.start != 0 or [n for n, _ in steps] != outer:
+        return None
+    for n, own in reversed(steps):
+        if own != step:
+            return None
+        step = step * n
+    return visible
 
 
 def _row_major(at: AffineIndex, loops: Sequence[int | Dim]) -> bool:
