@@ -1,11 +1,12 @@
 """Matrix products, compiled, beside PyTorch, NumPy and SciPy, as shares of the machine's peak.
 
 Square and skinny, stacks of small ones, each operand transposed, and products that are added to
-something. Each line has the rate of each library in GFLOP/s, from the least processor time of a
-call of all threads in many turns, then how much that of retrograd is of the best of the others, and
-of the peak of one thread: the best of a loop of multiply-adds and of every BLAS at hand.
+something. Each line has the rate of each library in GFLOP/s, from the least time of a call in many
+turns, of the processor, or of the clock where there are several threads, then how much that of
+retrograd is of the best of the others, and of the peak of so many threads: the best of a loop of
+multiply-adds and of every BLAS at hand.
 
-    python benchmarks/products.py [square skinny ...] [--threads 1] [--dtype float64]
+    python -m benchmarks.products [square skinny ...] [--threads 1] [--dtype float64]
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
@@ -34,6 +37,7 @@ TURNED = (
     (1024, 1024, 1024), (2048, 512, 128), (144, 16, 4096), (100, 100, 100),
 )  # fmt: skip
 ROUNDS = 6
+VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Case(NamedTuple):
@@ -105,6 +109,9 @@ def rates(case: Case, seconds: float, threads: int) -> dict[str, float]:
     for other in results[1:]:
         np.testing.assert_allclose(results[0], other, atol=2e-3 * float(np.abs(other).max()))
     best = dict.fromkeys(runs, float("inf"))
+    clock = (
+        process_time if threads == 1 else perf_counter
+    )  # others' time is known from tick to tick
     gc.collect()
     gc.disable()
     for _ in range(ROUNDS):
@@ -112,10 +119,10 @@ def rates(case: Case, seconds: float, threads: int) -> dict[str, float]:
             end = perf_counter() + seconds / ROUNDS
             many = 1
             while perf_counter() < end:
-                began = process_time()
+                began = clock()
                 for _ in range(many):
                     run()
-                passed = process_time() - began
+                passed = clock() - began
                 best[name] = min(best[name], passed / many)
                 if passed < 2e-4:
                     many *= 2
@@ -129,12 +136,15 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     parser.add_argument("--seconds", type=float, default=0.3, help="for each library and product")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = str(options.threads)
+    if not options.child:  # libraries read how many threads they have when they are imported
+        command = [sys.executable, "-m", "benchmarks.products", "--child", *sys.argv[1:]]
+        environment = {**os.environ, **dict.fromkeys(VARIABLES, str(options.threads))}
+        raise SystemExit(subprocess.call(command, env=environment))
     from benchmarks.harness.rates import peak
 
-    most = peak()
+    most = peak() * options.threads
     print(f"peak {most / 1e9:.1f} GFLOP/s")
     for case in cases(options.dtype):
         if not options.names or any(case.name.startswith(name) for name in options.names):

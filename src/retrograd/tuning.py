@@ -146,12 +146,15 @@ class Tuning:
     cache_line_bytes: int = number(64, "bytes that are fetched at once")
     gemm_copy_stride_bytes: int = number(1024,
         "columns of the left matrix that lie so far apart are copied")
-    gemm_few_rows: int = number(32,
+    gemm_few_rows: int = number(64,
         "rows of a product up to which its right matrix is read where it is, if rows of that are "
         "contiguous")
-    gemm_few_crowded_rows: int = number(16,
-        "the same where its rows are whole pages apart, so that they share places in caches")
-    page_bytes: int = number(4096, "bytes of a page of memory")
+    gemm_few_crowded_rows: int = number(128,
+        "the same where its rows are as long as the next number, or a multiple of it: they share "
+        "places in caches, and take longer to copy")
+    gemm_near_row_bytes: int = number(2048,
+        "the same for any number of rows, where its own are shorter; of others, one block of "
+        "products at a time is read")
     gemm_panel_steps: int = number(8,
         "rows of a panel of the right matrix that are fetched ahead of those in use")
     windows_rows: int = number(6,

@@ -67,6 +67,15 @@ def test_time_grows_with_work_and_with_sizes() -> None:
     assert 20 * once < looped < 200 * once
 
 
+def test_products_take_the_time_of_arithmetic_or_of_memory() -> None:
+    for sizes in (((300, 300), (300, 300)), ((4000, 2), (2, 300))):
+        (k,) = kernels(lambda x, y: x @ y, *sizes)
+        arithmetic = nanoseconds(k, moving=())
+        memory = TUNING.byte_ns * known(traffic(k))
+        assert nanoseconds(k) == pytest.approx(max(arithmetic, memory))
+        assert (arithmetic > memory) is (sizes[0][1] == 300)
+
+
 def test_sizes_as_numbers() -> None:
     assert known(7) == 7
     assert known(N * N + 1) == TUNING.assumed_size**2 + 1

@@ -1,4 +1,5 @@
-"""One tile of a matrix product: rows and lanes that count, and no others."""
+"""A few rows of a matrix product by panels of the right matrix: rows and lanes that count, and no
+others."""
 
 from functools import partial
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 from retrograd.codegen.builder import FunctionBuilder
-from retrograd.codegen.gemm.microkernel import Tile, tile_function
+from retrograd.codegen.gemm.microkernel import Tile, strip_function
 from retrograd.codegen.target import Target
 from retrograd.ir import DType, float32, float64
 from tests.codegen.llvm_function import run
@@ -15,36 +16,52 @@ VECTORS = 2
 MACHINE = Target(4, 16, False)
 
 
-def made(tile: Tile) -> tuple[str, dict[str, None]]:
+def made(tile: Tile, full: bool) -> tuple[str, dict[str, None]]:
     known: dict[str, None] = {}
     w = FunctionBuilder(lambda d: known.setdefault(d))
-    return tile_function(tile, VECTORS, w), known
+    return strip_function(tile, VECTORS, w, full=full), known
 
 
-def call(numbers: list[int], more: int, w: FunctionBuilder, p: list[str]) -> None:
-    step, k, rows, lanes, c_step = numbers
+def call(
+    name: str, strides: list[int], numbers: list[int], more: int, w: FunctionBuilder, p: list[str]
+) -> None:
+    step, b_step, b_next, c_step = strides
+    k, rows, panels, lanes = numbers
     a, b, c = p
     w.line(
-        f"call void @tile{VECTORS}(ptr {a}, i64 {step}, i64 1, ptr {b}, ptr {c}, i64 {c_step}, "
-        f"i64 {k}, i64 {rows}, i64 {lanes}, i1 {more}, i64 0, ptr {b}, i64 0)"
+        f"call void @{name}(ptr {a}, i64 {step}, i64 1, ptr {b}, i64 {b_step}, i64 {b_next}, "
+        f"ptr {c}, i64 {c_step}, i64 {k}, i64 {rows}, i64 {panels}, i64 {lanes}, i1 {more}, i64 0, "
+        f"ptr {b}, i64 0, i64 0)"
     )
 
 
+@pytest.mark.parametrize("there", [False, True], ids=["panels", "in place"])
+@pytest.mark.parametrize("full", [False, True], ids=["some", "all"])
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
-def test_results_and_their_neighbours(dtype: DType) -> None:
+def test_results_and_their_neighbours(dtype: DType, full: bool, there: bool) -> None:
     tile = Tile.of(MACHINE, dtype)
-    text, known = made(tile)
+    text, known = made(tile, full)
     rng = np.random.default_rng(0)
     wide = VECTORS * tile.lanes
-    for rows, lanes, k, more in ((4, tile.lanes, 3, 0), (1, 1, 1, 1), (3, 2, 200, 1)):
+    name = f"strip{VECTORS}" + "_full" * full
+    for rows, panels, lanes, k, more in (
+        (4, 2, tile.lanes, 3, 0),
+        (1, 1, 1, 1, 1),
+        (3, 1, 2, 200, 1),
+    ):
+        rows = tile.rows if full else rows
+        width = panels * wide
+        counted = width - tile.lanes + lanes
+        # A strip of all rows reads whole vectors, which a copy has, or the matrix.
+        b = rng.integers(-4, 5, (k, width if full or not there else counted)).astype(dtype.dtype)
         a = rng.integers(-4, 5, (rows, k + 2)).astype(dtype.dtype)
-        b = rng.integers(-4, 5, (k, wide)).astype(dtype.dtype)
-        c = rng.integers(-4, 5, (rows + 1, wide + 3)).astype(dtype.dtype)
+        c = rng.integers(-4, 5, (rows + 1, width + 3)).astype(dtype.dtype)
         before = c.copy()
+        laid = b if there else b.reshape(k, panels, wide).swapaxes(0, 1).copy()
 
-        numbers = [k + 2, k, rows, lanes, wide + 3]
-        run(partial(call, numbers, more), a, b, c, functions=[text], known=known)
-        counted = (VECTORS - 1) * tile.lanes + lanes
+        strides = [k + 2, b.shape[1] if there else wide, wide if there else k * wide, width + 3]
+        numbers = [k, rows, panels, lanes]
+        run(partial(call, name, strides, numbers, more), a, laid, c, functions=[text], known=known)
         wanted = before.copy()
         wanted[:rows, :counted] = a[:, :k] @ b[:k, :counted] + more * before[:rows, :counted]
         np.testing.assert_array_equal(c, wanted)

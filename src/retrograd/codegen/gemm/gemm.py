@@ -10,13 +10,14 @@ result are added up in the order of `ops/numerics/summation.py`, as in the loops
 there are more products than are a group, a part of c at a time is computed (`split_k.py`).
 
 The work is cut so that what is used again is near. A *tile* of results stays in registers: a few
-rows, and as many columns as a few vectors have. The right matrix is copied, unless few rows pass
-by, a block at a time, into *panels* as wide as a tile, in the order in which tiles read them; a
-block stays in the second-level cache while the rows of the left matrix pass by. While they do, the
-next block is fetched from memory. Of the left matrix elements are read one by one, where they are,
-unless its columns are contiguous and so far apart that caches, which have few places for addresses
-a power of two apart, would lose them between panels: then it is copied as well. Blocks of further
-rows go on from what is in c.
+rows, and as many columns as a few vectors have. The right matrix is copied, a block at a time, into
+*panels* as wide as a tile, in the order in which tiles read them, unless few rows pass by, or its
+own rows are short: then panels are parts of the matrix itself. A block stays in the second-level
+cache while the rows of the left matrix pass by. While they do, the next block is fetched from
+memory. Of the left matrix elements are read one by one, where they are, unless its columns are
+contiguous and so far apart that caches, which have few places for addresses a power of two apart,
+would lose them between panels: then it is copied as well. Blocks of further rows go on from what is
+in c.
 
 A right matrix that many products read, as in a loop, is copied once: `rg_pack_float32(n, k, b,
 b_step, b_column, to)` copies all of its blocks to `to`, which has room for its columns rounded up
@@ -41,10 +42,12 @@ What is written there is left open. The steps are not negative.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.gemm import skip_zeros
-from retrograd.codegen.gemm.microkernel import Tile, tile_function
+from retrograd.codegen.gemm.microkernel import Tile, strip_function
 from retrograd.codegen.gemm.packing import pack_columns, pack_rows
 from retrograd.codegen.gemm.split_k import grouped
 from retrograd.codegen.target import Target
@@ -89,13 +92,15 @@ class _Routine:
     def text(self, name: str) -> str:
         """Declarations and functions."""
         tile, spread, most = self.tile, self.spread, self.tile.vectors
-        functions = [tile_function(tile, n + 1, self._writer(), spread=spread) for n in range(most)]
+        functions = [
+            strip_function(tile, n + 1, self._writer(), spread=spread) for n in range(most)
+        ]
         functions.append(pack_rows(tile, "pack_rows", most, self._writer()))
         if not spread:
-            functions.append(tile_function(tile, most, self._writer(), own=True))
             functions += [
-                tile_function(tile, n + 1, self._writer(), there=True) for n in range(most)
+                strip_function(tile, n + 1, self._writer(), full=True) for n in range(most)
             ]
+            functions.append(strip_function(tile, most, self._writer(), full=True, own=True))
             functions.append(pack_columns(tile, self._writer()))
             functions.append(
                 pack_rows(tile, "pack_left", self.tile.stack // tile.lanes, self._writer())
@@ -174,8 +179,6 @@ class _Routine:
             self._areas()
         self.known = w.reserve("i8", align=1)
         self.wide = w.new(f"icmp sgt i64 %n, {tile.lanes}")  # else looking takes too long
-        if not self.spread:
-            self.wide = w.new(f"and i1 {self.wide}, {w.new(f'xor i1 {self.there}, true')}")
         self._limits()
         deep = w.open_loop("%k", self.depth)
         self.k0 = deep.counter
@@ -258,23 +261,38 @@ class _Routine:
                 f"icmp sge i64 %a_step, {TUNING.gemm_copy_stride_bytes // self.dtype.itemsize}"
             )
             self.copied = w.new(f"and i1 {strided}, {w.new(f'and i1 {often}, {far}')}")
-            self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
+            apart = w.new(f"icmp sgt i64 %a_step, {TUNING.cache_line_bytes // self.dtype.itemsize}")
+            self.in_place = w.new(f"and i1 {apart}, {w.new(f'xor i1 {self.copied}, true')}")
             less = w.new(f"and i1 {strided}, {w.new(f'xor i1 {self.packed}, true')}")
-            depth = self.select(less, self.select(often, usual // 4, usual // 8), depth)
-            crowded = w.new(f"icmp eq i64 {w.new(f'urem i64 {self.lead}, {TUNING.page_bytes}')}, 0")
-            most = self.select(crowded, TUNING.gemm_few_crowded_rows, TUNING.gemm_few_rows)
-            few = w.new(f"icmp sle i64 %m, {most}")
-            copied = w.new(f"or i1 {self.packed}, {w.new(f'xor i1 {self.by_rows}, true')}")
-            self.there = w.new(f"and i1 {few}, {w.new(f'xor i1 {copied}, true')}")
-            depth = self.select(self.there, usual, depth)
+            little = w.new(f"icmp sle i64 %m, {2 * tile.stack}")  # its columns are few lines
+            little = self.select(little, usual, usual // 8)
+            depth = self.select(less, self.select(often, usual // 4, little), depth)
+            self.there = self._is_there()
+            long = w.new(f"icmp sge i64 {self.lead}, {TUNING.gemm_near_row_bytes}")
+            far = w.new(f"and i1 {self.there}, {long}")  # rows share places in the caches
+            depth = self.select(far, PRODUCTS.block, depth)
         self.depth = self._depth(depth)
         width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
         pieces = self.even("%n", self.most(width, tile.columns))
         whole = self.div(self.add(pieces, tile.columns - 1), tile.columns)
         self.width = self.mul(whole, tile.columns)
-        if not self.spread:
-            self.width = self.select(self.there, tile.columns, self.width)
         self.height = w.new(f"and i64 {self.div(self.space, self.depth)}, {-self.tile.stack}")
+
+    def _is_there(self) -> str:
+        """Whether the right matrix is read where it is: few rows pass by, or its rows are so near
+        one another, and as vectors lie, that reading a copy would take as long."""
+        w = self.w
+        crowded = w.new(
+            f"icmp eq i64 {w.new(f'urem i64 {self.lead}, {TUNING.gemm_near_row_bytes}')}, 0"
+        )
+        most = self.select(crowded, TUNING.gemm_few_crowded_rows, TUNING.gemm_few_rows)
+        few = w.new(f"icmp sle i64 %m, {most}")
+        place = w.new(f"or i64 {w.new('ptrtoint ptr %b to i64')}, {self.lead}")
+        beside = w.new(f"and i64 {place}, {self.tile.lanes * self.dtype.itemsize - 1}")
+        near = w.new(f"icmp slt i64 {self.lead}, {TUNING.gemm_near_row_bytes}")
+        near = w.new(f"and i1 {near}, {w.new(f'icmp eq i64 {beside}, 0')}")
+        read = w.new(f"and i1 {self.by_rows}, {w.new(f'or i1 {few}, {near}')}")
+        return w.new(f"and i1 {read}, {w.new(f'xor i1 {self.packed}, true')}")
 
     def _usual_depth(self) -> str:
         """Rows of a block of the right matrix, where nothing asks for fewer."""
@@ -317,14 +335,17 @@ class _Routine:
         asked = w.new("icmp ne ptr %soon, null")
         w.line(f"store ptr {self.select(asked, '%soon', none, 'ptr')}, ptr {self.area}")
 
-    def _from_area(self, idle: str) -> tuple[str, str]:
-        """Whether a tile that is `idle` has anything to fetch of the area at hand, and where."""
+    def _from_area(self, idle: str, count: str) -> tuple[str, str, str]:
+        """Whether so many panels that are `idle` have anything to fetch of the area at hand, where,
+        and how many panels do so."""
         w = self.w
         area = w.new(f"load ptr, ptr {self.area}")
         start = w.new(f"load ptr, ptr {area}")
         left_at = w.new(f"getelementptr i64, ptr {area}, i64 1")
         left = w.new(f"load i64, ptr {left_at}")
-        taken = self.select(idle, self.least(left, self.mul(self.kk, TUNING.cache_line_bytes)), 0)
+        each = self.mul(self.kk, TUNING.cache_line_bytes)
+        panels = self.least(count, self.div(self.add(left, self.sub(each, 1)), each))
+        taken = self.select(idle, self.least(left, self.mul(panels, each)), 0)
         rest = self.sub(left, taken)
         w.line(f"store ptr {w.new(f'getelementptr i8, ptr {start}, i64 {taken}')}, ptr {area}")
         w.line(f"store i64 {rest}, ptr {left_at}")
@@ -332,7 +353,7 @@ class _Routine:
         some = w.new(f"icmp ne i64 {taken}, 0")
         over = w.new(f"and i1 {some}, {w.new(f'icmp eq i64 {rest}, 0')}")
         w.line(f"store ptr {self.select(over, after, area, 'ptr')}, ptr {self.area}")
-        return some, start
+        return some, start, panels
 
     def _look(self) -> None:
         """Return, if somebody wants to."""
@@ -363,9 +384,14 @@ class _Routine:
             self.least(self.depth, self.sub("%k", row)),
         )
         line = TUNING.cache_line_bytes // self.dtype.itemsize
-        none = w.new(f"icmp sge i64 {row}, %k")
+        # A step fetches a line: where columns are contiguous, there may be fewer than steps.
+        few = w.new(f"icmp slt i64 {self.mul(self.nn, 2)}, {self.kk}")
+        few = w.new(f"and i1 {few}, {w.new(f'xor i1 {self.by_rows}, true')}")
+        none = w.new(f"or i1 {few}, {w.new(f'icmp sge i64 {row}, %k')}")
         if not self.spread:
-            none = w.new(f"or i1 {none}, {w.new(f'or i1 {self.packed}, {self.there}')}")
+            none = w.new(f"or i1 {none}, {self.packed}")
+            few = w.new(f"icmp sle i64 %m, {2 * self.tile.rows}")
+            none = w.new(f"or i1 {none}, {w.new(f'and i1 {self.there}, {few}')}")
         self.lines = self.select(none, 0, self.div(self.add(length, line - 1), line))
 
     def _rows(self) -> None:
@@ -429,9 +455,12 @@ class _Routine:
         asked, told = w.label(), w.block
         w.branch(w.new(f"icmp eq i8 {known}, {UNKNOWN}"), ask, asked)
         w.start_block(ask)
-        lanes = self.tile.lanes
-        columns = self.div(self.add(self.nn, lanes - 1), lanes)
-        fine = w.new(f"call i1 @finite(ptr {self.panels}, i64 {self.mul(columns, self.kk)})")
+        packed = self.mul(self.whole(self.nn, self.tile.lanes), self.kk)
+        rows_there = self.select(self.there, self.kk, 1)
+        width = self.select(self.there, self.nn, packed)
+        fine = w.new(
+            f"call i1 @finite(ptr {self.panels}, i64 {rows_there}, i64 {width}, i64 %b_step)"
+        )
         fresh = w.new(f"zext i1 {fine} to i8")
         w.line(f"store i8 {fresh}, ptr {self.known}")
         w.jump(asked)
@@ -443,10 +472,11 @@ class _Routine:
         none = w.new(f"icmp uge i64 {before}, {self.kk}")
         high = self.sub(self.kk, self.select(none, 0, after))
         low = self.least(before, high)
+        step = self.select(self.there, "%b_step", 0)
         w.line(
             f"call void @some_steps(ptr {a[0]}, i64 {a[1]}, i64 {a[2]}, ptr {self.panels}, "
-            f"ptr {c}, i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {self.nn}, i1 {self.more}, "
-            f"i64 {low}, i64 {high})"
+            f"i64 {step}, ptr {c}, i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {self.nn}, "
+            f"i1 {self.more}, i64 {low}, i64 {high})"
         )
         w.jump(end)
         w.start_block(all_)
@@ -460,69 +490,130 @@ class _Routine:
         """A few rows of the left matrix by all panels. Of the next block `done` lines of each row
         are fetched; returns how many are then.
 
-        A tile fetches a line of each row of the next block of the right matrix, or, once that is
-        there, of what the caller is to write to, if the tile is whole; but the first one, if it
-        reads contiguous columns where they are, those beside them: no processor would.
+        By each panel, a tile fetches a line of each row of the next block of the right matrix, or,
+        once that is there, of what the caller is to write to, if the panel is whole, or what it
+        reads next itself; but by the first one, if it reads contiguous columns where they are,
+        those beside them: no processor would.
         """
         w, tile = self.w, self.tile
-        panels = w.open_loop(self.part[1], tile.columns, self.part[0], [("i64", done)])
+        panels = w.open_loop(self.part[1], 1, self.part[0], [("i64", done)])
         j, done = panels.counter, panels.values[0]
-        b = tile.at(w, self.panels, self.mul(j, self.kk))
-        useful = w.new(f"icmp slt i64 {done}, {self.lines}")
+        place = self.mul(j, self.kk)
+        if not self.spread:
+            place = self.select(self.there, j, place)
+        b = tile.at(w, self.panels, place)
+        wide, whole, lanes = self._next_panels(self.sub(self.nn, j))
+        wanted = self.add(self.sub(self.part[1], j), tile.columns - 1)
+        whole = self.least(whole, self.div(wanted, tile.columns))
+        unfetched = self.most(self.sub(self.lines, done), 0)
+        useful = w.new(f"icmp sgt i64 {unfetched}, 0")
+        count = self.select(useful, self.least(unfetched, whole), whole)
         ahead = w.new(
             f"getelementptr i8, ptr {self.next}, i64 {self.mul(done, TUNING.cache_line_bytes)}"
         )
-        ahead = self.select(useful, ahead, b, "ptr")
-        step = self.select(useful, self.lead, 0)
-        first = "false"
+        b_step, b_next = self._panel_steps(wide)
+        later = w.new(f"getelementptr i8, ptr {b}, i64 {self.mul(b_step, TUNING.gemm_panel_steps)}")
+        ahead = self.select(useful, ahead, later, "ptr")
+        step = self.select(useful, self.lead, b_step)
+        further = self.select(useful, TUNING.cache_line_bytes, b_next)
+        own, fetched = ("", "", ""), self.select(useful, count, 0)
         if not self.spread:
             first = w.new(f"and i1 {self.in_place}, {w.new(f'icmp eq i64 {j}, {self.part[0]}')}")
             beside = w.new(f"getelementptr i8, ptr {a[0]}, i64 {TUNING.cache_line_bytes}")
             ahead = self.select(first, beside, ahead, "ptr")
             step = self.select(first, self.mul(a[2], self.dtype.itemsize), step)
-            later = tile.at(w, b, self.mul("%b_step", TUNING.gemm_panel_steps))
-            ahead = self.select(self.there, later, ahead, "ptr")
-            step = self.select(self.there, self.lead, step)
-        left = self.sub(self.nn, j)
-        own, start = "", ""
-        if not self.spread:
-            whole = w.new(f"icmp sgt i64 {left}, {tile.columns - tile.lanes}")
-            busy = w.new(f"or i1 {w.new(f'or i1 {first}, {useful}')}, {self.there}")
-            idle = w.new(f"xor i1 {busy}, true")
-            own, start = self._from_area(w.new(f"and i1 {whole}, {idle}"))
-        c = tile.at(w, c, j)
+            count = self.select(first, 1, count)
+            fetched = self.select(first, 0, fetched)
+            idle = w.new(f"xor i1 {w.new(f'or i1 {first}, {useful}')}, true")
+            idle = w.new(f"and i1 {idle}, {w.new(f'icmp eq i64 {wide}, {tile.vectors}')}")
+            own = self._from_area(idle, count)
+            count = self.select(own[0], own[2], count)
+        panels.step = self.mul(count, self.mul(wide, tile.lanes))
+        to = tile.at(w, c, j)
         end = w.label()
         for vectors in range(tile.vectors, 0, -1):
-            lanes = self.sub(left, (vectors - 1) * tile.lanes)
-            given = f"ptr {a[0]}, {self.stride} {a[1]}, {self.stride} {a[2]}, ptr {b}, ptr {c}, "
-            given += f"i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {lanes}, i1 {self.more}, i64 0"
             here, fewer = w.label(), w.label()
-            w.branch(w.new(f"icmp sgt i64 {lanes}, 0"), here, fewer)
+            w.branch(w.new(f"icmp eq i64 {wide}, {vectors}"), here, fewer)
             w.start_block(here)
-            self._tile(vectors, given, f"ptr {ahead}, i64 {step}", (own, start))
+            self._strip(vectors, (*a, b, to, rows), (count, lanes), (ahead, step, further), own)
             w.jump(end)
             w.start_block(fewer)
         w.jump(end)
         w.start_block(end)
-        w.close_loop(panels, [self.select(first, done, self.add(done, 1))])
+        w.close_loop(panels, [self.add(done, fetched)])
         return panels.values[0]
 
-    def _tile(self, vectors: int, given: str, fetched: str, own: tuple[str, str]) -> None:
-        """The call of a tile, of the kind that suits."""
-        plain = f"call void @tile{vectors}({given}, {fetched})"
+    def _panel_steps(self, wide: str) -> tuple[str, str]:
+        """Bytes from row to row of a panel of so many vectors, and from one to the next."""
+        size = self.dtype.itemsize
+        row = self.mul(wide, self.tile.lanes * size)
         if self.spread:
-            self.w.line(plain)
+            return row, self.mul(row, self.kk)
+        return self.select(self.there, self.lead, row), self.select(
+            self.there, row, self.mul(row, self.kk)
+        )
+
+    def _next_panels(self, left: str) -> tuple[str, str, str]:
+        """Where so many columns are left: of how many vectors the next panels are, how many panels
+        there are at most, and of how many columns the last vector is. Panels of a copy are as wide
+        as a tile, but for the last one; of columns that are read where they are, so many and one
+        vector more are as two narrower panels rather than one, which wait less."""
+        w, tile = self.w, self.tile
+        whole, rest = self.div(left, tile.columns), w.new(f"urem i64 {left}, {tile.columns}")
+        vectors = self.div(self.add(rest, tile.lanes - 1), tile.lanes)
+        if tile.vectors > 2 and not self.spread:
+            little = w.new(f"icmp eq i64 {vectors}, 1")
+            little = w.new(f"and i1 {self.there}, {little}")
+            some = w.new(f"icmp sgt i64 {whole}, 0")
+            uneven = w.new(f"and i1 {little}, {some}")
+            whole = self.sub(whole, w.new(f"zext i1 {uneven} to i64"))
+            vectors = self.select(uneven, 2, vectors)
+        many = w.new(f"icmp sgt i64 {whole}, 0")
+        wide = self.select(many, tile.vectors, vectors)
+        lanes = self.sub(left, self.mul(self.sub(wide, 1), tile.lanes))
+        return wide, self.most(whole, 1), self.least(lanes, tile.lanes)
+
+    def _strip(
+        self, vectors: int, at: Sequence[str], panels: tuple[str, str],
+        fetched: tuple[str, str, str],
+        own: tuple[str, str, str],
+    ) -> None:  # fmt: skip
+        """The call of a strip, of the kind that suits."""
+        w, tile = self.w, self.tile
+        a, a_row, a_step, b, c, rows = at
+        columns = str(vectors * tile.lanes)
+        b_step, b_next = columns, self.mul(columns, self.kk)
+        if not self.spread:
+            b_step = self.select(self.there, "%b_step", columns)
+            b_next = self.select(self.there, columns, b_next)
+        count, lanes = panels
+
+        def call(name: str, count: str, ahead: str, step: str, further: str) -> str:
+            return (
+                f"call void @strip{vectors}{name}(ptr {a}, {self.stride} {a_row}, "
+                f"{self.stride} {a_step}, ptr {b}, i64 {b_step}, i64 {b_next}, "
+                f"ptr {c}, i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {count}, i64 {lanes}, "
+                f"i1 {self.more}, i64 0, ptr {ahead}, i64 {step}, i64 {further})"
+            )
+
+        plain = call("", count, *fetched)
+        if self.spread:
+            w.line(plain)
             return
-        w = self.w
-        here, copied, end = w.label(), w.label(), w.label()
-        w.branch(self.there, here, copied)
-        w.start_block(here)
-        w.line(f"call void @tile{vectors}_there({given}, {fetched})")
+        some, full, end = w.label(), w.label(), w.label()
+        whole = w.new(f"icmp eq i64 {rows}, {tile.rows}")
+        copied = w.new(f"xor i1 {self.there}, true")
+        readable = w.new(f"or i1 {w.new(f'icmp eq i64 {lanes}, {tile.lanes}')}, {copied}")
+        w.branch(w.new(f"and i1 {whole}, {readable}"), full, some)
+        w.start_block(some)
+        w.line(plain)
         w.jump(end)
-        w.start_block(copied)
-        if vectors == self.tile.vectors:
-            line = f"ptr {own[1]}, i64 {TUNING.cache_line_bytes}"
-            self.w.line_if(own[0], f"call void @tile{vectors}_own({given}, {line})", plain)
+        w.start_block(full)
+        plain = call("_full", count, *fetched)
+        if vectors == tile.vectors:
+            line = TUNING.cache_line_bytes
+            area = call("_full_own", count, own[1], str(line), self.mul(self.kk, line))
+            w.line_if(own[0], area, plain)
         else:
             w.line(plain)
         w.jump(end)

@@ -147,25 +147,34 @@ def _edge(tile: Tile, w: FunctionBuilder, name: str, from_end: bool) -> str:
 
 
 def _finite(tile: Tile, w: FunctionBuilder) -> str:
-    """Whether so many vectors hold neither infinities nor NaN: zero times them is zero."""
+    """Whether so many rows, `%step` elements apart, hold neither infinities nor NaN: zero times
+    them is zero."""
     zero = types.literal(0.0, tile.dtype, tile.lanes)
-    loop = w.open_loop("%vectors", 1, "0", [(tile.vector, zero)])
-    x = tile.load(w, tile.at(w, "%at", w.new(f"mul i64 {loop.counter}, {tile.lanes}")))
+    rows = w.open_loop("%rows", 1, "0", [("ptr", "%at"), (tile.vector, zero)])
+    at, before = rows.values
+    loop = w.open_loop("%width", tile.lanes, "0", [(tile.vector, before)])
+    mask = tile.first_lanes(w, w.new(f"sub i64 %width, {loop.counter}"))
+    x = tile.load(w, tile.at(w, at, loop.counter), mask)
     none = w.new(f"fsub {tile.vector} {x}, {x}")  # or NaN
     w.close_loop(loop, [w.new(f"fadd {tile.vector} {loop.values[0]}, {none}")])
-    total = loop.values[0]
+    w.close_loop(rows, [tile.at(w, at, "%step"), loop.values[0]])
+    total = rows.values[1]
     bad = w.new(f"fcmp uno {tile.vector} {total}, {total}")
     mask = w.new(f"bitcast <{tile.lanes} x i1> {bad} to i{tile.lanes}")
     w.line(f"ret i1 {w.new(f'icmp eq i{tile.lanes} {mask}, 0')}")
-    return f"define internal i1 @finite(ptr %at, i64 %vectors) #0 {{\n{w.text()}\n}}"
+    parameters = "ptr %at, i64 %rows, i64 %width, i64 %step"
+    return f"define internal i1 @finite({parameters}) #0 {{\n{w.text()}\n}}"
 
 
 def _some_steps(tile: Tile, w: FunctionBuilder) -> str:
     """The rows of a tile by all panels, with `%lo` steps at the start and those from `%hi` on of
-    products with zeros."""
+    products with zeros. The right matrix is read where it is, in rows `%b_step` apart, or, where
+    that is 0, in panels."""
+    there = w.new("icmp ne i64 %b_step, 0")
+    depth = w.new(f"select i1 {there}, i64 1, i64 %k")
     panels = w.open_loop("%n", tile.columns)
     left = w.new(f"sub i64 %n, {panels.counter}")
-    b = tile.at(w, "%b", w.new(f"mul i64 {panels.counter}, %k"))
+    b = tile.at(w, "%b", w.new(f"mul i64 {panels.counter}, {depth}"))
     c = tile.at(w, "%c", panels.counter)
     end = w.label()
     for vectors in range(tile.vectors, 0, -1):
@@ -176,7 +185,8 @@ def _some_steps(tile: Tile, w: FunctionBuilder) -> str:
         here, fewer = w.label(), w.label()
         w.branch(w.new(f"icmp sgt i64 {lanes}, 0"), here, fewer)
         w.start_block(here)
-        _tile_steps(tile, w, vectors, (b, c, lanes))
+        step = w.new(f"select i1 {there}, i64 %b_step, i64 {vectors * tile.lanes}")
+        _tile_steps(tile, w, vectors, (b, step, c, lanes))
         w.jump(end)
         w.start_block(fewer)
     w.jump(end)
@@ -184,25 +194,27 @@ def _some_steps(tile: Tile, w: FunctionBuilder) -> str:
     w.close_loop(panels)
     w.line("ret void")
     parameters = (
-        "ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, ptr noalias %c, i64 %c_row, "
-        "i64 %k, i64 %rows, i64 %n, i1 %more, i64 %lo, i64 %hi"
+        "ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, ptr noalias %c, "
+        "i64 %c_row, i64 %k, i64 %rows, i64 %n, i1 %more, i64 %lo, i64 %hi"
     )
     return f"define internal void @some_steps({parameters}) #0 {{\n{w.text()}\n}}"
 
 
-def _tile_steps(tile: Tile, w: FunctionBuilder, vectors: int, at: tuple[str, str, str]) -> None:
+def _tile_steps(
+    tile: Tile, w: FunctionBuilder, vectors: int, at: tuple[str, str, str, str]
+) -> None:
     """One tile: from `%lo`, unless a sum is -0 there, to `%hi`, or to the end if one is -0 then."""
-    b, c, lanes = at
+    b, b_step, c, lanes = at
 
     def call(first: str, last: str, more: str) -> None:
         a = tile.at(w, "%a", w.new(f"mul i64 {first}, %a_step"))
-        right = tile.at(w, b, w.new(f"mul i64 {first}, {vectors * tile.lanes}"))
+        right = tile.at(w, b, w.new(f"mul i64 {first}, {b_step}"))
         count = w.new(f"sub i64 {last}, {first}")
         begun = w.new(f"and i64 {first}, {PRODUCTS.block - 1}")
         w.line(
-            f"call void @tile{vectors}(ptr {a}, i64 %a_row, i64 %a_step, ptr {right}, ptr {c}, "
-            f"i64 %c_row, i64 {count}, i64 %rows, i64 {lanes}, i1 {more}, i64 {begun}, "
-            f"ptr {right}, i64 0)"
+            f"call void @strip{vectors}(ptr {a}, i64 %a_row, i64 %a_step, ptr {right}, "
+            f"i64 {b_step}, i64 0, ptr {c}, i64 %c_row, i64 {count}, i64 %rows, i64 1, "
+            f"i64 {lanes}, i1 {more}, i64 {begun}, ptr {right}, i64 0, i64 0)"
         )
 
     doubt, sure = w.label(), w.label()

@@ -13,7 +13,14 @@ from __future__ import annotations
 
 from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
-from retrograd.codegen.gemm.microkernel import Tile, with_earlier
+from retrograd.codegen.gemm.microkernel import (
+    Place,
+    Tile,
+    opaque,
+    row_at,
+    row_places,
+    with_earlier,
+)
 from retrograd.codegen.gemm.packing import pack_columns
 from retrograd.codegen.target import Target
 from retrograd.ir import float32, float64
@@ -157,8 +164,8 @@ def _tiles(tile: Tile, name: str, vectors: int, some: bool, rows: int, w: Functi
     """Tiles of so many rows, of which there are as many."""
     last = w.new(f"sub i64 %m, {rows}")
     mask = tile.first_lanes(w, "%lanes") if some else None
-    a_places = _places(tile, w, "%a_row", rows)
-    c_places = _places(tile, w, "%c_row", rows)
+    a_places = row_places(tile, w, "%a_row", rows)
+    c_places = row_places(tile, w, "%c_row", rows)
     each = w.open_loop("%count", 1, "0", [("ptr", "%a"), ("ptr", "%b"), ("ptr", "%c")])
     a, b, c = each.values
     loop = w.open_loop("%m", rows)
@@ -183,7 +190,7 @@ def _few_rows(
 
     def places(row: str) -> list[Place]:
         size = w.new(f"mul i64 {row}, {tile.dtype.itemsize}")
-        return [("0", 1), *((_opaque(w, w.new(f"mul i64 {x}, {size}")), 1) for x in near)]
+        return [("0", 1), *((opaque(w, w.new(f"mul i64 {x}, {size}")), 1) for x in near)]
 
     a_places, c_places = places("%a_row"), places("%c_row")
     each = w.open_loop("%count", 1, "0", [("ptr", "%a"), ("ptr", "%b"), ("ptr", "%c")])
@@ -196,28 +203,6 @@ def _few_rows(
 
 def _next(tile: Tile, w: FunctionBuilder, a: str, b: str, c: str) -> list[str]:
     return [tile.at(w, x, f"%{s}_next") for x, s in zip((a, b, c), "abc", strict=True)]
-
-
-Place = tuple[str, int]  # how many bytes, and how many times these
-
-
-def _opaque(w: FunctionBuilder, x: str) -> str:
-    """A number of which LLVM does not know how it is related to others: it would make an address of
-    another one in each step of a loop."""
-    return w.new(f'call i64 asm "", "=r,0"(i64 {x})')
-
-
-def _places(tile: Tile, w: FunctionBuilder, row: str, count: int) -> list[Place]:
-    """Where rows are that follow one another: a processor adds a register to an address, or two,
-    four or eight times that, so that eight rows need four registers."""
-    size = w.new(f"mul i64 {row}, {tile.dtype.itemsize}")
-    odd = {n: _opaque(w, w.new(f"mul i64 {size}, {n}")) for n in range(1, count, 2)}
-    return [("0", 1), *((odd[n // (n & -n)], n & -n) for n in range(1, count))]
-
-
-def _row(w: FunctionBuilder, start: str, place: Place) -> str:
-    step, times = place
-    return w.new(f"getelementptr i{8 * times}, ptr {start}, i64 {step}")
 
 
 def _rows(
@@ -233,16 +218,16 @@ def _rows(
     )
     left = w.new(f"sub nsw i64 %k, {blocks.counter}")
     count = w.new(f"call i64 @llvm.smin.i64(i64 {left}, i64 {PRODUCTS.block})")
-    row_at, b, more = blocks.values
-    *totals, row_at, b = _sums(tile, w, (row_at, b), places[0], count, vectors, mask)
+    left_at, b, more = blocks.values
+    *totals, left_at, b = _sums(tile, w, (left_at, b), places[0], count, vectors, mask)
     outs = [
-        tile.at(w, _row(w, at[2], place), v * tile.lanes)
+        tile.at(w, row_at(w, at[2], place), v * tile.lanes)
         for place in places[1] for v in range(vectors)
     ]  # fmt: skip
     totals = with_earlier(tile, outs, [mask] * len(outs), totals, more, w)
     for x, out in zip(totals, outs, strict=True):
         tile.store(w, x, out, mask)
-    w.close_loop(blocks, [row_at, b, "true"])
+    w.close_loop(blocks, [left_at, b, "true"])
 
 
 def _sums(
@@ -254,13 +239,13 @@ def _sums(
     zero = types.literal(-0.0, tile.dtype, tile.lanes)
     carried = [(tile.vector, zero)] * (len(places) * vectors) + [("ptr", at[0]), ("ptr", at[1])]
     loop = w.open_loop(count, 1, "0", carried)
-    *totals, row_at, b = loop.values
+    *totals, left_at, b = loop.values
     row = [tile.load(w, tile.at(w, b, v * tile.lanes), mask) for v in range(vectors)]
     new = []
     for i, place in enumerate(places):
-        x = types.load(w, _row(w, row_at, place), tile.dtype)
+        x = types.load(w, row_at(w, left_at, place), tile.dtype)
         x = types.broadcast(w, x, tile.dtype, tile.lanes)
         new += [tile.added(w, x, y, totals[i * vectors + v]) for v, y in enumerate(row)]
-    new += [tile.at(w, row_at, "%a_step"), tile.at(w, b, "%b_step")]
+    new += [tile.at(w, left_at, "%a_step"), tile.at(w, b, "%b_step")]
     w.close_loop(loop, new)
     return loop.values

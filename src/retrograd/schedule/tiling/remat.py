@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.cost_model import is_far, known, nanoseconds, traffic
+from retrograd.schedule.cost_model import is_far, known, nanoseconds
 from retrograd.schedule.kernel import Kernel, copied, rename
 from retrograd.schedule.loop_nest import GemmNest, MapNest, ReductionNest
 from retrograd.schedule.tiling.groups import TileGroup
@@ -92,7 +92,7 @@ def _pays(chain: Sequence[tuple[Kernel, list[Buffer]]], wanted: Sequence[Buffer]
     is more than they need."""
     made = {b for _, outs in chain for b in outs}
     kept = {b for k, _ in chain for b in k.reads} - made
-    time = sum(nanoseconds(k) - TUNING.byte_ns * known(traffic(k), None) for k, _ in chain)
+    time = sum(nanoseconds(k, moving=()) for k, _ in chain)  # all is in the cache
     saved = sum(known(b.bytes, None) for b in wanted)
     enough = saved >= TUNING.remat_memory_ratio * sum(known(b.bytes, None) for b in kept)
     return bool(wanted) and enough and time <= TUNING.remat_time_ratio * 2 * TUNING.byte_ns * saved
