@@ -90,8 +90,10 @@ def pytest_collection_finish() -> None:
 def recorded_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Operations are recorded from the first time on, and ever after, instead of when they have
     returned often: for tests of the recorder."""
+    from retrograd.eager.trace_buffer import end_run
     from retrograd.tuning import TUNING
 
+    end_run()  # that of the test before
     monkeypatch.setattr(TUNING, "returned_runs", 0)
     monkeypatch.setattr(TUNING, "unknown_recordings", 10**6)
 

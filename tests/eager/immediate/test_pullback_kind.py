@@ -55,3 +55,16 @@ def test_what_is_the_same_twice_is_one_operand():
     dx, dy = run(one, A, B)
     np.testing.assert_allclose(dx, A * B, rtol=1e-15)
     np.testing.assert_allclose(dy, A * A, rtol=1e-15)
+
+
+def test_what_is_the_same_by_chance_is_not_merged():
+    """Sizes with other names that have the same value now are not the same."""
+    f = lambda x, y: x * y.T  # noqa: E731
+    made = Arguments(f, [OperandIndex(0), OperandIndex(1)], {})
+    for n in (4, 5):  # both sizes change, and have names
+        call = kind_of((f,), (np.dtype("f8"),) * 2, ((n, n + 3), (n + 3, n)), lambda: made)
+    assert call is not None
+    way = pullback_of(call, (0,), (0, 1), (False, False), ((5, 8), (8, 5)))
+    assert way is not None
+    assert merged(way.kind, (0, 0, 2)) is None
+    assert merged(way.kind, (0, 1, 0)) is not None

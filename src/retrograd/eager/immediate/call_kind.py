@@ -156,7 +156,7 @@ class CallKind:
         self._forward: dict[tuple[str, bool], TraceProgram] = {}
         self._backward: dict[Any, BackwardPlan] = {}
         self.pullbacks: dict[Any, Any] = {}  # see pullback_kind.py
-        self.merged: dict[tuple[int, ...], CallKind] = {}
+        self.merged: dict[tuple[int, ...], CallKind | None] = {}
 
     @classmethod
     def of(cls, arguments: Arguments, pattern: SizePattern, dtypes: Sequence[Any]) -> CallKind:

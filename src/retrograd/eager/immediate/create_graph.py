@@ -160,6 +160,8 @@ def _through_function(
     made = None
     if computed and any(x.edge is not None for x in given_to):
         kind, operands = _distinct(way.kind, given_to)
+        if kind is None:
+            return False
         arrays = [*[x.array for x in operands], *call.given[tensors : tensors + ints], *computed]
         edges = [x.edge for x in operands]
         made = FunctionCall.of(kind, edges, arrays, call.ints, call.numbers, False)
@@ -173,7 +175,7 @@ def _through_function(
     return True
 
 
-def _distinct(kind: CallKind, given: list[Tracked]) -> tuple[CallKind, list[Tracked]]:
+def _distinct(kind: CallKind, given: list[Tracked]) -> tuple[CallKind | None, list[Tracked]]:
     """A call where what is given twice is one operand."""
     first: dict[Key, int] = {}
     keys = [k if x.edge is None else key_of(x.edge) for k, x in enumerate(given)]

@@ -95,16 +95,19 @@ def _results_in(call: CallKind, ends: Sequence[Node]) -> tuple[int, ...]:
     return tuple(sorted(map(call.results.index, found)))
 
 
-def merged(call: CallKind, which: tuple[int, ...]) -> CallKind:
+def merged(call: CallKind, which: tuple[int, ...]) -> CallKind | None:
     """The kind of calls some of whose tensors are the same, once each: `which` has for each the
-    number of the first that is the same."""
+    number of the first that is the same. None where other sizes have the same value by chance."""
     if which not in call.merged:
         with LOCK:
             call.merged[which] = _merged(call, which)
     return call.merged[which]
 
 
-def _merged(call: CallKind, which: Sequence[int]) -> CallKind:
+def _merged(call: CallKind, which: Sequence[int]) -> CallKind | None:
+    types = [x.type for x in call.leaves]
+    if any(types[k] != types[first] for k, first in enumerate(which)):
+        return None
     at = [k for k, first in enumerate(which) if k == first]
     own = [*at, *range(len(which), len(call.leaves))]
     pattern = SizePattern([call.pattern.entries[k] for k in own], call.pattern.names)
