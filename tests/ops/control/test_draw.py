@@ -84,6 +84,7 @@ def test_a_draw_is_compiled_when_it_has_come_back_often():
     assert TieredProgram(graph_of(Draw("gamma", (100_000,)))).is_compiled
 
 
+@pytest.mark.usefixtures("recorded_first")
 def test_a_draw_is_one_node_at_a_prompt_and_many_inside_a_function():
     y = rg.random.Generator(0).gamma(rg.tensor([1.0, 2.0]))
     assert [n.op for n in reachable([y.node])].count("draw") == 1
