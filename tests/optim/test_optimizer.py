@@ -1,6 +1,8 @@
 """Optimizers: both forms, state, resume, what is refused."""
 
+import gc
 import pickle
+import weakref
 from typing import Any
 
 import numpy as np
@@ -347,3 +349,18 @@ def test_an_unknown_option_of_a_group_is_refused():
     p = rg.tensor([1.0], requires_grad=True)
     with pytest.raises(rg.OptionError, match="momentun"):
         optim.SGD([{"params": [p], "momentun": 0.9}], lr=0.1)
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam])
+def test_what_is_remembered_of_a_step_holds_no_parameters(kind):
+    """Programs of updates are kept; the parameters that they were first made for are not."""
+    p = rg.tensor(np.linspace(0, 1, 23), requires_grad=True)
+    optimizer = kind([p], lr=0.1)
+    gone = weakref.ref(p)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (p * p).sum().backward()
+        optimizer.step()
+    del p, optimizer
+    gc.collect()
+    assert gone() is None

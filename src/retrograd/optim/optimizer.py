@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -233,13 +234,10 @@ class Optimizer:
             return make(self, options, given)  # what it does may depend on more than its options
         # What is remembered must not hold parameters.
         fixed = {k: v for k, v in options.items() if k not in ("params", "lr")}
+        rule = copy.copy(self)
+        rule.param_groups, rule._state, rule._counts = [], {}, {}
         key = [type(self), make.__name__, *[x for pair in fixed.items() for x in pair]]
-
-        def made(tensors: Any) -> Any:
-            rule = copy.copy(self)
-            rule.param_groups, rule._state, rule._counts = [], {}, {}
-            return make(rule, fixed, tensors)
-
+        made: Any = functools.partial(make, rule, fixed)
         arrays = computed(key, given, made)
         if arrays is not None:
             return [Tensor.dehydrated(a) for a in arrays]
