@@ -10,6 +10,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn, optim, pytree
+from retrograd.optim import optimizer as optimizers
 
 schedules = optim.schedules
 MAKERS = {
@@ -357,10 +358,33 @@ def test_what_is_remembered_of_a_step_holds_no_parameters(kind):
     p = rg.tensor(np.linspace(0, 1, 23), requires_grad=True)
     optimizer = kind([p], lr=0.1)
     gone = weakref.ref(p)
-    for _ in range(3):
-        optimizer.zero_grad()
-        (p * p).sum().backward()
-        optimizer.step()
+    with rg.backend("llvm"):
+        for _ in range(3):
+            optimizer.zero_grad()
+            (p * p).sum().backward()
+            optimizer.step()
     del p, optimizer
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_step_at_once_has_the_bits_of_a_recorded_one(name, monkeypatch):
+    """Of gradients at hand, of two sizes, some of them of another dtype."""
+    found = []
+    for at_once in (True, False):
+        if not at_once:
+            monkeypatch.setattr(optimizers, "computed", lambda key, given, make: None)
+        params = [
+            rg.tensor(np.linspace(-1, 1, n).astype(dtype), requires_grad=True)
+            for n, dtype in ((5, np.float32), (7, np.float64), (0, np.float32))
+        ]
+        with rg.backend("llvm"):
+            optimizer = MAKERS[name](params)
+            for k in range(4):
+                optimizer.zero_grad()
+                for p in params:
+                    ((p**2).sum() * (k + 1.0)).backward()
+                optimizer.step()
+            found.append([p.numpy().tobytes() for p in params])
+    assert found[0] == found[1]
