@@ -213,6 +213,10 @@ class Op:
         """Whether the bits of the result depend on what sizes with names are."""
         return False
 
+    def gradient_needs_sizes(self, result: TensorType, *types: TensorType) -> bool:
+        """The same of its gradients, which are made of other operations."""
+        return False
+
     def reference(self, *arrays: Any) -> Any:
         """The meaning of the op, in NumPy."""
         raise NotImplementedError(f"{self.name} has no reference meaning")

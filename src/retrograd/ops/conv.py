@@ -93,6 +93,11 @@ class Conv(BilinearOp):
         more = has_more_places(x.shape[2:], result.shape[2:])
         return more is None or (more and isinstance(product(w.shape[2:]), Dim))
 
+    def gradient_needs_sizes(self, result: TensorType, *types: TensorType) -> bool:
+        x, w = types
+        known = not isinstance(product(w.shape[2:]), Dim)
+        return not known or has_more_places(result.shape[2:], x.shape[2:]) is None
+
     def full(self, shape: Shape) -> Shape:
         """The axes of x with zeros between and around their elements."""
         axes = zip(shape[2:], self.low, self.high, self.x_dilation, strict=True)

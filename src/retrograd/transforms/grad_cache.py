@@ -86,14 +86,10 @@ def _is_recorded(x: LazyTensor) -> bool:
     """Whether a tensor that wants a gradient is recorded, or a leaf, and no weak number."""
     state = x._state
     if isinstance(state, TraceNode | Output):
-        return not state.freed and _type_of(x).dtype.is_inexact
+        return not state.freed and x._type.dtype.is_inexact
     if not isinstance(state, Node) or not isinstance(state.prim, ConcreteLeaf):
         return False
     return not state.prim.freed and state.dtype.is_inexact
-
-
-def _type_of(x: LazyTensor) -> Any:
-    return x._type
 
 
 def _computed(leaves: Sequence[Any]) -> bool:
@@ -145,7 +141,7 @@ def eager_gradients(value: Any, inner: Sequence[LazyTensor]) -> tuple[bool, list
     tracked, slopes = found
     zero = LazyTensor.handle_class
     return tracked, [
-        zero(full(0, _type_of(x)), tracked) if g is None else g
+        zero(full(0, x._type), tracked) if g is None else g
         for g, x in zip(slopes, inner, strict=True)
     ]
 

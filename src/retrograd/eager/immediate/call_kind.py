@@ -30,6 +30,7 @@ from retrograd.ir import (
     Node,
     Provenance,
     TensorType,
+    Trait,
     evaluate,
     full,
     made_by,
@@ -39,9 +40,7 @@ from retrograd.ir import (
     substitute,
 )
 from retrograd.ops.assume import Assume
-from retrograd.ops.conv import Conv, has_more_places
 from retrograd.ops.leaf import input_node
-from retrograd.ops.matmul import DotGeneral
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.executors.tiered import Patience, node_cost
 from retrograd.tuning import TUNING
@@ -132,7 +131,7 @@ class CallKind:
     kernel: CallKernel
     pattern: SizePattern
     result: Any
-    multiplies: bool  # whether it takes long, for a product
+    multiplies: bool  # whether it takes long, and is of an expensive operation
     weight: float  # the time of a call for an element of the first operand, in nodes
 
     def __init__(
@@ -201,9 +200,10 @@ class CallKind:
                 raise Unfit
             if isinstance(node.type, TensorType):
                 types = [x.type for x in node.inputs]
-                if node.prim.needs_sizes(node.type, *types):
+                prim = node.prim
+                if prim.needs_sizes(node.type, *types):
                     raise Unfit
-                if isinstance(node.prim, Conv) and _gradient_needs_sizes(node.type, *types):
+                if prim.gradient_needs_sizes(node.type, *types):
                     raise Unfit
                 self.inner |= {d for d in node.shape if isinstance(d, Dim) and str(d) not in sizes}
         if not self.serves(sizes):
@@ -215,8 +215,8 @@ class CallKind:
         computed = [x for x in reachable([y.node for y in self.outputs]) if x.inputs]
         nodes = sum([node_cost(x, sizes) - 1 for x in computed])
         self.weight = nodes / max(int(elements), 1)
-        products = [x for x in computed if isinstance(x.prim, DotGeneral | Conv)]
-        self.multiplies = nodes >= TUNING.weight_nodes and bool(products)
+        products = any(Trait.EXPENSIVE in x.prim.traits for x in computed)
+        self.multiplies = nodes >= TUNING.weight_nodes and products
         self.kernel = kernel_of(self)
 
     def serves(self, sizes: Mapping[str, int]) -> bool:
@@ -318,12 +318,6 @@ class CallKind:
                 ends = [self.results[i].node for i in which]
                 found = self._inside[key] = TraceProgram(self.site, ends, known)
         return found
-
-
-def _gradient_needs_sizes(y: TensorType, x: TensorType, w: TensorType) -> bool:
-    """The same of the gradient of a convolution with respect to x."""
-    known = not isinstance(product(w.shape[2:]), Dim)
-    return not known or has_more_places(y.shape[2:], x.shape[2:]) is None
 
 
 def _operand(site: TraceSite, k: int, type: TensorType) -> TraceNode:
