@@ -16,7 +16,7 @@ def test_sizes_by_others():
     for values, size in (
         ((4, 6, 9), n), ((12, 18, 27), 3 * n), ((2, 3, 4), n // 2), ((3, 5, 8), n - 1),
         ((40, 36, 126), 2 * n * m), ((16, 36, 81), n * n), ((9, 9, 16), n + m),
-        ((105, 103, 107), m + 100), ((1, 5, 2), None), ((4, 4, 5), None),
+        ((105, 103, 107), m + 100), ((12, 10, 7), 16 - n), ((1, 5, 2), None), ((4, 4, 5), None),
     ):  # fmt: skip
         assert expressed(values, known) == size
     assert expressed((1, 2), []) is None

@@ -34,17 +34,21 @@ def expressed(
     values: Sequence[int], known: Sequence[tuple[int | Dim, Sequence[int]]]
 ) -> int | Dim | None:
     """A size that has these values, by others whose values are known in the same cases, all of them
-    positive: as a multiple or a part of one, greater by a little, as a product or a sum of two, or
-    greater by any constant. None where it is nothing of this. Of few cases it may be a guess.
+    positive: as a multiple or a part of one, greater by a little, as a product or a sum of two,
+    greater by any constant, or what one leaves of a constant. None where it is nothing of this. Of
+    few cases it may be a guess.
 
     >>> n, m = Dim("N"), Dim("M")
     >>> known = [(n, (4, 6)), (m, (5, 3))]
     >>> [expressed(v, known) for v in ((8, 12), (5, 7), (2, 3), (20, 18), (9, 9), (1, 5))]
     [2*N, N + 1, N // 2, M*N, M + N, None]
+    >>> expressed((12, 10), known[:1])
+    -N + 16
     """
     first, little = values[0], 8
     near: list[int | Dim] = []
     far: list[int | Dim] = []
+    left_over: list[int | Dim] = []
     for size, column in known:
         factor, part = first // column[0], column[0] // max(first, 1)
         if all(v == n * factor for v, n in zip(values, column, strict=True)):
@@ -54,6 +58,11 @@ def expressed(
         more = first - column[0]
         if all(v == n + more for v, n in zip(values, column, strict=True)):
             (near if abs(more) <= little else far).append(size + more)
+        whole = first + column[0]
+        if len(set(values)) > 1 and all(
+            v + n == whole for v, n in zip(values, column, strict=True)
+        ):
+            left_over.append(whole - size)
     if near:
         return near[0]
     for i, (a, left) in enumerate(known):
@@ -64,7 +73,7 @@ def expressed(
                 return a * b * factor
             if all(v == n + m for v, n, m in pairs):
                 return a + b
-    return far[0] if far else None
+    return next(iter(far + left_over), None)
 
 
 def _solve_one(size: Dim, value: int, found: dict[str, int]) -> bool:

@@ -66,6 +66,15 @@ def test_only_what_differs_gets_a_name():
     assert not found.fits(skeleton(graph_of(flat, (9, 6))).numbers)
 
 
+def test_the_rest_of_a_table_follows_from_what_is_taken():
+    def gradient(n: int) -> rg.Graph:
+        return rg.trace(rg.grad(lambda t, x: (t[:n] * x).sum()), rg.spec((99, 4)), rg.spec((n, 4)))
+
+    found = generalization(gradient(4), gradient(7))
+    assert found.graph.dim_names == ("N",)
+    assert found.fits(skeleton(gradient(50)).numbers)
+
+
 def test_a_guess_that_is_wrong_fits_nothing_else():
     def first(x: Node, n: int) -> Node:
         return Slice((0,), (n,), (1,))(x)
@@ -133,6 +142,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "mapped": lambda x: rg.vmap(lambda r: rg.scan(lambda c, e: (c * 0.5 + e, c), 0.0, r)[0])(x),
     "transformed": lambda x: abs(rg.fft.fft(x, axis=0)),
     "logsumexp": lambda x: rg.logsumexp(x, axis=0),
+    "part of a table": lambda x: rg.linspace(0, 1, 99)[: x.shape[0], None] * x,
 }
 
 
