@@ -259,6 +259,9 @@ class Tuning:
         "operations of each kind, on average, in a graph that becomes bytecode")
     bytecode_calls: int = number(1 << 19, "calls after which Python may look for signals")
     interpreted_nodes: int = number(200, "nodes that are interpreted before a program is compiled")
+    interpreted_bytes: int = number(1 << 25,
+        "bytes of an array inside of a program that is compiled at once, lest they are stored")
+    interpreted_growth: int = number(4, "times as large as all that is given and returned it is")
     compiled_node: int = number(15,
         "nodes that take as long to interpret as one of a program of its own to compile")
     compiled_product: int = number(500, "and as a product of known sizes does")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar, get_args
 
 import numpy as np
@@ -24,7 +24,7 @@ from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.eager.listeners import listening
 from retrograd.eager.modes import grad_enabled
-from retrograd.eager.quick_dispatch import pair, single
+from retrograd.eager.quick_dispatch import begin_run, pair, single
 from retrograd.eager.trace_buffer import CURRENT, materialize, runs_now
 from retrograd.eager.weak_types import Weak, of_numbers
 from retrograd.errors import GradientError
@@ -101,13 +101,17 @@ def composite(f: F) -> F:
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if CURRENT.run is not None and runs_now():
+        if runs_now() and (CURRENT.run is not None or (_on_tensors(args) and begin_run())):
             found = run_composite(f, args, kwargs)
             if found is not MISSED:
                 return found
         return told(*args, **kwargs)
 
     return with_native_twin(call, COMPOSITE, f)  # type: ignore[return-value]
+
+
+def _on_tensors(args: Sequence[Any]) -> bool:
+    return any(isinstance(a, LazyTensor) for a in args)
 
 
 def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.eager import trace_buffer
+from retrograd.eager.grad_fn import Output
 from retrograd.eager.immediate.call_kind import (
     Arguments,
     OperandIndex,
@@ -11,6 +13,7 @@ from retrograd.eager.immediate.call_kind import (
     frozen,
     kind_of,
 )
+from retrograd.eager.trace_cache import SITES
 from retrograd.tuning import TUNING
 
 
@@ -138,3 +141,24 @@ def test_convolutions_of_named_sizes_have_the_bits_of_known_ones(size):
     (none, known), (some, named) = of(size), of(20, size)
     assert (none, some) == (0, 1)
     assert named == known
+
+
+def test_attention_is_one_call_that_keeps_no_scores():
+    """Also where nothing was called before; what is larger than operands is computed again."""
+    trace_buffer.end_run()
+    SITES.clear()
+    x = rg.tensor(np.random.default_rng(0).normal(size=(1, 200, 4)), requires_grad=True)
+    y = rg.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+    assert isinstance(y._state, Output)
+    kind = y._state.call.kind
+    assert kind.outputs[0].type.shape == (1, 200, 4)
+    assert all(k.type.size <= TUNING.interpreted_growth * 800 for k in kind.kept)
+    (y * y).sum().backward()
+    compiled = rg.jit(
+        rg.grad(
+            lambda x: (
+                rg.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True) ** 2
+            ).sum()
+        )
+    )
+    np.testing.assert_array_equal(x.grad.numpy(), compiled(x.detach()).numpy())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from retrograd.functions.broadcasting import broadcast_to
 from retrograd.ir import Dim, Graph, float32, spec
 from retrograd.ops import elementwise as el
 from retrograd.ops.conv import Conv
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.reduce import ReduceSum
 from retrograd.runtime.backends import start_graph
 from retrograd.runtime.executors import op_kernels
 from retrograd.runtime.executors.tiered import Patience, TieredProgram, compiling_cost
@@ -97,3 +99,18 @@ def test_what_is_made_for_some_sizes_counts_where_there_will_be_others(
         if program.is_compiled:
             break
     assert program.is_compiled
+
+
+def test_what_would_store_much_inside_is_compiled_at_once(monkeypatch):
+    def outer(n: int) -> Graph:
+        x = input_node(spec((n, 1), float32))
+        y = input_node(spec((1, n), float32))
+        return Graph(
+            [x, y], [ReduceSum((0, 1))(el.exp(broadcast_to(x, (n, n)) + broadcast_to(y, (n, n))))]
+        )
+
+    monkeypatch.setattr(TUNING, "interpreted_bytes", 4 * 50 * 50)
+    assert not TieredProgram(outer(50), Patience.RUNS).is_compiled
+    assert TieredProgram(outer(51), Patience.RUNS).is_compiled
+    monkeypatch.setattr(TUNING, "interpreted_growth", 51)
+    assert not TieredProgram(outer(51), Patience.RUNS).is_compiled

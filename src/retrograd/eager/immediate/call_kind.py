@@ -125,7 +125,7 @@ class CallKind:
     __slots__ = (
         "_backward", "_forward", "_inside", "arguments", "handed_over", "inner", "interior",
         "is_sized", "kept", "kernel", "leaves", "merged", "multiplies", "outputs", "pattern",
-        "pullbacks", "result", "site", "tensors", "weight",
+        "pullbacks", "result", "sample", "site", "tensors", "weight",
     )  # fmt: skip
 
     kernel: CallKernel
@@ -133,6 +133,7 @@ class CallKind:
     result: Any
     multiplies: bool  # whether it takes long, and is of an expensive operation
     weight: float  # the time of a call for an element of the first operand, in nodes
+    sample: Mapping[str, int]  # sizes of a call of the kind
 
     def __init__(
         self, arguments: Arguments, pattern: SizePattern, types: Sequence[TensorType], tensors: int
@@ -214,7 +215,7 @@ class CallKind:
         first operand."""
         computed = [x for x in reachable([y.node for y in self.outputs]) if x.inputs]
         nodes = sum([node_cost(x, sizes) - 1 for x in computed])
-        self.weight = nodes / max(int(elements), 1)
+        self.weight, self.sample = nodes / max(int(elements), 1), sizes
         products = any(Trait.EXPENSIVE in x.prim.traits for x in computed)
         self.multiplies = nodes >= TUNING.weight_nodes and products
         self.kernel = kernel_of(self)
@@ -255,7 +256,17 @@ class CallKind:
         at_hand = {x.node for x in [*self.outputs, *self.leaves]}
         inside = set(reachable([y.node for y in self.outputs]))
         wanted = [x.node for x in self.leaves if x.floating]
-        return [self.site.trace_node(x) for x in kept_for_gradient(ends, wanted, inside, at_hand)]
+        most = max([self._elements(x) for x in at_hand])
+        found = kept_for_gradient(ends, wanted, inside, at_hand)
+        return [
+            self.site.trace_node(x)
+            for x in found
+            if self._elements(x) <= TUNING.interpreted_growth * most  # not scores of attention
+        ]
+
+    def _elements(self, x: Node) -> int:
+        """How many there are of a node, at the sizes that the kind was made for."""
+        return evaluate(x.type.size, self.sample) if x.type.dim_names <= self.sample.keys() else 0
 
     def backward(
         self, given: tuple[int, ...], at: tuple[int, ...], more: tuple[bool, ...]

@@ -116,7 +116,7 @@ def _merged(call: CallKind, which: Sequence[int]) -> CallKind | None:
     first = [*which, *own[len(at) :]]
     given_as = {x.node: new[k] for x, k in zip(call.leaves, first, strict=True)}
     _computes(kind, [y.node for y in call.outputs], given_as, call)
-    kind.weight, kind.multiplies = call.weight, call.multiplies
+    kind.weight, kind.multiplies, kind.sample = call.weight, call.multiplies, call.sample
     kind.kernel = kernel_of(kind)
     return kind
 

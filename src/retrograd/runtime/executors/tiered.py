@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 
 from retrograd.ir import Graph, Node, TensorType, evaluate
@@ -83,7 +83,7 @@ class TieredProgram:
         self._lock = own_lock()
         self._compiled: Executable | BytecodeExecutor | None = None
         self._first: Program | None = None
-        if self._cost > self._patience:
+        if self._cost > self._patience or needs_fusion(graph, sizes or {}):
             self.compile()
         else:
             self._first = OpByOpExecutor(graph)
@@ -151,6 +151,20 @@ def compiling_cost(graph: Graph) -> int:
         + TUNING.compiled_product * (len(products) - named)
         + TUNING.compiled_named_product * named,
     )
+
+
+def needs_fusion(graph: Graph, sizes: Mapping[str, int]) -> bool:
+    """Whether an array inside, which a compiled program may never store, is so large next to what
+    is given and returned that interpreting even once takes memory that nobody expects."""
+
+    def most(nodes: Iterable[Node]) -> int:
+        types = [x.type for x in nodes if x.type.dim_names <= sizes.keys()]
+        return max([evaluate(t.size, sizes) * t.dtype.dtype.itemsize for t in types], default=0)
+
+    inside = most(graph.body)
+    if inside <= TUNING.interpreted_bytes:
+        return False
+    return inside > TUNING.interpreted_growth * most([*graph.inputs, *graph.outputs])
 
 
 def node_cost(node: Node, sizes: Mapping[str, int]) -> int:
