@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "c785663d"
+STAMP = "b5105e8f"
 
 
 def stamp_of_sources(folder: Path) -> str:

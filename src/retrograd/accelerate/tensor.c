@@ -178,6 +178,19 @@ static PyMemberDef handle_members[] = {
     {NULL},
 };
 
+static PyObject *handle_trace_node(Handle *h, void *unused)
+{
+    PyObject *found = h->state != NULL && is_trace_node(h->state) ? h->state : Py_None;
+    (void)unused;
+    Py_INCREF(found);
+    return found;
+}
+
+static PyGetSetDef handle_attributes[] = {
+    {"_trace_node", (getter)handle_trace_node, NULL, NULL, NULL},
+    {NULL},
+};
+
 /* -- trace nodes
    ------------------------------------------------------------------------------------- */
 
@@ -1194,6 +1207,7 @@ static PyType_Slot handle_slots[] = {
     {Py_tp_clear, handle_clear},
     {Py_tp_dealloc, handle_dealloc},
     {Py_tp_members, handle_members},
+    {Py_tp_getset, handle_attributes},
     {Py_nb_add, slot_add},
     {Py_nb_subtract, slot_sub},
     {Py_nb_multiply, slot_mul},

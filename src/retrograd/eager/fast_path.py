@@ -45,6 +45,13 @@ class HandleBase:
         "_state",
     )  # fmt: skip
 
+    _state: Any
+
+    @property
+    def _trace_node(self) -> Any:
+        """What it is in its buffer; None where it is not deferred."""
+        return self._state if isinstance(self._state, TraceNodeBase) else None
+
 
 class TraceNodeBase:
     """What recording a known operation needs of a node of the trace.

@@ -134,6 +134,9 @@ class Donated(NamedTuple):
 
 
 FIELDS = ("_buffer", "_grad", "_requires_grad")  # filled in when somebody asks
+# Kinds of states; to make `A | B` at each call takes longer than to compare with it.
+RECORDED = (TraceNode, Output)
+KNOWN = (TraceNode, Node, Output)  # more than an array
 _slot = object.__getattribute__
 
 
@@ -214,7 +217,7 @@ class LazyTensor(HandleBase):
 
     def is_dehydrated(self) -> bool:
         """Whether there is no more than an array, or than what says who took it."""
-        return not isinstance(self._state, TraceNode | Node | Output)
+        return not isinstance(self._state, KNOWN)
 
     def bare_array(self) -> Array | None:
         """The array of what is no more than that."""
@@ -227,7 +230,7 @@ class LazyTensor(HandleBase):
             state = self._state
             if isinstance(state, Donated):
                 raise state.error()
-            if isinstance(state, TraceNode | Node | Output):
+            if isinstance(state, KNOWN):
                 return  # it is there by now, or was never set
             prim = ConcreteLeaf(state)
             self._grad = None
@@ -271,7 +274,7 @@ class LazyTensor(HandleBase):
         state = self._state
         if isinstance(state, Donated):
             return State.DONATED
-        if not isinstance(state, TraceNode | Node | Output):
+        if not isinstance(state, KNOWN):
             return State.CONCRETE
         if self.is_freed:
             return State.FREED
@@ -279,12 +282,6 @@ class LazyTensor(HandleBase):
             return State.DEFERRED
         at_hand = isinstance(state, Output) or isinstance(state.prim, ConcreteLeaf)
         return State.CONCRETE if at_hand else State.NODE
-
-    @property
-    def _trace_node(self) -> TraceNode | None:
-        """What it is in its buffer; None where it is not deferred."""
-        state = self._state
-        return state if isinstance(state, TraceNode) else None
 
     @property
     def leaf_or_node(self) -> Node:
@@ -398,7 +395,7 @@ class LazyTensor(HandleBase):
     def is_freed(self) -> bool:
         """Whether `backward()` has run, so that the history is gone."""
         state = self._state
-        if isinstance(state, TraceNode | Output):
+        if isinstance(state, RECORDED):
             return state.freed
         return is_freed(self.leaf_or_node)
 

@@ -99,7 +99,7 @@ def lookup_operand(buffer: TraceBuffer, h: LazyTensor) -> TraceNode | None:
         return state
     if (deferred or buffer.ordered) and not buffer.take_in(h):
         return None
-    node = h.leaf_or_node
+    node = state if state.__class__ is Node else h.leaf_or_node
     found = buffer.slots.get(node)
     if found is None:
         prim = node.prim

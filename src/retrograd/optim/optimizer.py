@@ -74,6 +74,7 @@ class Optimizer:
         self.param_groups: list[dict[str, Any]] = []
         self._state: dict[int, Slots] = {}  # by position of the parameter
         self._counts: dict[int, int] = {}  # steps taken, by position
+        self._rule: Optimizer | None = None  # the same without parameters
         if params is not None:
             for group in groups(params):
                 unknown = group.keys() - defaults.keys() - {"params"}
@@ -234,10 +235,11 @@ class Optimizer:
             return make(self, options, given)  # what it does may depend on more than its options
         # What is remembered must not hold parameters.
         fixed = {k: v for k, v in options.items() if k not in ("params", "lr")}
-        rule = copy.copy(self)
-        rule.param_groups, rule._state, rule._counts = [], {}, {}
+        if self._rule is None:
+            self._rule = copy.copy(self)
+            self._rule.param_groups, self._rule._state, self._rule._counts = [], {}, {}
         key = [type(self), make.__name__, *[x for pair in fixed.items() for x in pair]]
-        made: Any = functools.partial(make, rule, fixed)
+        made: Any = functools.partial(make, self._rule, fixed)
         arrays = computed(key, given, made)
         if arrays is not None:
             return [Tensor.dehydrated(a) for a in arrays]
@@ -264,6 +266,8 @@ class Optimizer:
         return list(jobs.values())
 
     def _fresh(self, p: Tensor, options: Mapping[str, Any]) -> Slots:
+        if not self.slots:
+            return {}
         firsts = {k: _whole(self.first(k, options), p) for k in self.slots}
         return {k: Tensor.of(np.full(p.shape, x, p.dtype.dtype)) for k, x in firsts.items()}
 
