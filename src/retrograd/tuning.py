@@ -112,6 +112,8 @@ class Tuning:
     tile_result_bytes: int = number(1 << 22,
         "bytes of one result in a tile that no cache near by holds")
     row_split_bytes: int = number(1 << 19, "a larger row is cut further")
+    sum_columns: int = number(64, "columns that a tile of a sum of columns adds up, at least")
+    narrow_sum_columns: int = number(32, "the same where there would be no two tiles")
     group_rows: int = number(8, "rows of a tile group of several kernels, at least")
     short_row_bytes: int = number(64, "a shorter row is as well in memory as in the cache")
     gemm_tile_rows: int = number(64, "rows of a tile of a matrix product, at least")
@@ -135,6 +137,8 @@ class Tuning:
         "shorter rows are computed throughout, whatever a mask hides of them")
     poll_elements: int = number(1 << 16,
         "elements of a nest after which it looks whether the run is to stop")
+    column_values: int = number(6,
+        "values of a sum of columns up to which four vectors of columns are added up at once")
     short_body_values: int = number(80,
         "values of a nest whose last lanes are written for vectors of two sizes")
 

@@ -108,6 +108,14 @@ def test_columns_and_rows(dtype: DType) -> None:
                     same(found, y, x.shape)
 
 
+@pytest.mark.parametrize("width", [64, 100, 300])
+def test_columns_side_by_side_are_added_up_in_the_same_order(width: int) -> None:
+    """Several vectors of a row at once, and what is left of them, are sums of their own."""
+    x = numbers((4200, width), float32)
+    for p in compiled(lambda v: [ReduceSum((0,))(v[0] * v[0])], [x.shape], float32):
+        same(p([x])[0], chain(x * x), x.shape)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n", long(SUMS))
 def test_long_columns_and_rows(n: int) -> None:

@@ -333,3 +333,11 @@ def test_large_rows_without_products_are_tiles_as_small_as_can_be():
     (found,) = program(arrays)
     a, b = (x.astype(np.float64) for x in arrays)
     np.testing.assert_allclose(found, (a**2).sum(1) * (b**2).sum(1), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("columns", "tiles"), [(10, 1), (40, 1), (64, 2), (100, 2), (512, 8)])
+def test_tiles_of_a_sum_of_columns_are_whole_lines_of_the_cache(columns, tiles):
+    graph = optimize(rg.trace(lambda x: (x * x).sum(0), rg.spec((20_000, columns))))
+    (group,) = KernelPlan(graph).tile_groups
+    assert group.tiles == tiles
+    assert group.max_tile_rows >= min(columns, TUNING.narrow_sum_columns)

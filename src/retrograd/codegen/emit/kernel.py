@@ -28,6 +28,7 @@ from retrograd.ops.elementwise import traits_of
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.loop_nest import (
     LANES,
+    ColumnReduction,
     LoopNest,
     RowReduction,
     RowScan,
@@ -229,10 +230,22 @@ class KernelEmitter(FunctionBuilder):
                 lanes = max(lanes // 2, 2)
             if nest.is_contraction and not self._gathers():
                 lanes *= 2
+            elif isinstance(nest, ColumnReduction) and not self._gathers():
+                lanes *= self._columns_at_once(lanes)
         n = nest.loops[nest.vec]
         if not isinstance(n, Dim):
             lanes = min(lanes, 1 << max(n - 1, 0).bit_length())
         return lanes
+
+    def _columns_at_once(self, lanes: int) -> int:
+        """How many vectors of columns are added up side by side: rows that are read a vector at a
+        time are far apart in memory."""
+        n = self.nest.loops[self.nest.vec]
+        values = sum(self.varies(v) and self.strides[v] is None for v in self.uses)
+        times = 4 if values <= TUNING.column_values else 1
+        while times > 1 and (isinstance(n, Dim) or n < 2 * times * lanes):
+            times //= 2
+        return times
 
     def _gathers(self) -> bool:
         """Whether lanes read what does not lie side by side."""

@@ -29,7 +29,7 @@ from retrograd.ops.numerics.summation import PRODUCTS, SUMS
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.cost_model import known, nanoseconds
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import GemmNest, shared_destinations
+from retrograd.schedule.loop_nest import ColumnReduction, GemmNest, shared_destinations
 from retrograd.schedule.tiling.analysis import Rows
 from retrograd.schedule.tiling.partition import (
     Inside,
@@ -327,9 +327,13 @@ def _cached_rows(group: TileGroup, touched: int | Dim) -> int:
 
 
 def _most_tiles(most: int, kernels: Sequence[Kernel]) -> int:
-    """Tiles of so many rows at most that leave matrix products enough rows to be efficient."""
+    """Tiles of so many rows at most that leave matrix products enough rows to be efficient, and
+    sums of columns whole lines of the cache, several if there are."""
     for kernel in kernels:
         for nest in kernel.nests:
+            if isinstance(nest, ColumnReduction) and nest.vec == 0 and not nest.is_contraction:
+                few = min(most // TUNING.narrow_sum_columns, 2)
+                most = max(most // TUNING.sum_columns, few, 1)
             if isinstance(nest, GemmNest) and not nest.loops:
                 rows = known(nest.mnk[0])
                 most = min(most, max(rows // TUNING.gemm_tile_rows, min(rows, 2)))
