@@ -19,6 +19,7 @@ ROOMS: dict[str, Any] = {
     "nn.init": rg.nn.init,
     "optim": rg.optim,
     "gnn": rg.gnn,
+    "metrics": rg.metrics,
     "linalg": rg.linalg,
     "fft": rg.fft,
     "special": rg.special,

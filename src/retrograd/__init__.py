@@ -276,7 +276,7 @@ from retrograd.transforms.jvp import jvp, linearize
 from retrograd.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from retrograd import data, gnn, io, micrograd, nn, optim, solvers, testing
+    from retrograd import data, gnn, io, metrics, micrograd, nn, optim, solvers, testing
     from retrograd.api.dashboard import dashboard
     from retrograd.api.debug import debug
     from retrograd.api.info import info
@@ -305,6 +305,7 @@ LATER = {
     "fft": "retrograd.functions.fft",
     "gnn": "retrograd.gnn",
     "io": "retrograd.io",
+    "metrics": "retrograd.metrics",
     "micrograd": "retrograd.micrograd",
     "nn": "retrograd.nn",
     "optim": "retrograd.optim",
@@ -524,6 +525,7 @@ __all__ = [
     "mean",
     "median",
     "meshgrid",
+    "metrics",
     "min",
     "minimize",
     "minimum",

@@ -1,4 +1,4 @@
-"""The command line: `retrograd train`, `sample`, `view`, `check`, `bench`, `info`.
+"""The command line: `retrograd train`, `sample`, `view`, `check`, `bench`, `convert`, `info`.
 
 Exit codes: 0 done, 1 failed (with a message), 2 wrong usage, 130 or 143 stopped by Ctrl-C or
 SIGTERM after saving.
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import retrograd
-from retrograd.cli import bench, check, info, sample, train, view
+from retrograd.cli import bench, check, convert, info, sample, train, view
 from retrograd.cli.errors import ReadableErrors
 from retrograd.cli.train_graph import train_graph
 
@@ -27,6 +27,7 @@ train.app.command("graph")(train_graph)
 app.add_typer(train.app, name="train")
 app.command("sample")(sample.sample)
 app.command("check")(check.check)
+app.command("convert")(convert.convert)
 app.command("info")(info.info)
 OTHERS = {"allow_extra_args": True, "ignore_unknown_options": True}
 app.command("bench", add_help_option=False, context_settings=OTHERS)(bench.bench)

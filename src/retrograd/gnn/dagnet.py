@@ -18,6 +18,7 @@ from retrograd.gnn.dag import dag_scan
 from retrograd.gnn.graph import Graph
 from retrograd.gnn.labels import LabelEmbedding
 from retrograd.gnn.names import Names, named_cycle
+from retrograd.io.checkpoint import structured
 from retrograd.transforms.grad import vjp
 from retrograd.transforms.jit.jit import jit
 
@@ -251,6 +252,48 @@ class DagNet:
         if gradients.weights.shape != self.weights.shape:
             raise ShapeError("these are gradients of a network with other edges")
         self.weights = (self.weights - lr * gradients.weights).astype(self.dtype)
+
+    # -- state -----------------------------------------------------------------------------------
+    def state_dict(self) -> dict[str, Any]:
+        """The whole network: nodes, edges, weights, labels, and the vectors of these."""
+        return {
+            "width": self.width,
+            "names": list(self.names.labels),
+            "activations": list(self._activations),
+            "inputs": np.array(self._bias, self.dtype).reshape(-1, self.width),
+            "labels": dict(self._labels),
+            "ends": np.array(self._ends, np.int64).reshape(-1, 2),
+            "weights": self.weights.copy(),
+            "embedding": None if self.embedding is None else self.embedding.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Become the network that `state_dict` was asked of, of the same width, with an embedding
+        or without; the dtype stays. `FormatError` for the state of something else, `OptionError`
+        for one that does not fit; then nothing has changed."""
+        made = DagNet(self.width, dtype=self.dtype)
+        with structured(None, "the state of a DagNet is not what one saves"):
+            if state["width"] != self.width:
+                raise ShapeError(f"DagNet of width {self.width}, its state of {state['width']!r}")
+            vectors = state["embedding"]
+            if (vectors is None) != (self.embedding is None):
+                raise OptionError("a DagNet with an embedding goes on from one that has one, too")
+            rows = zip(state["names"], state["activations"], state["inputs"], strict=True)
+            for name, activation, value in rows:
+                made.add_node(name, activation, value=value)
+            for (u, v), w in zip(np.asarray(state["ends"]), state["weights"], strict=True):
+                if min(u, v) < 0:
+                    raise FormatError(f"an edge of the state is {u} -> {v}; nodes are from 0 on")
+                made.add_edge(made.names.labels[u], made.names.labels[v], w)
+            made._labels = dict(state["labels"])
+            if made._labels and not {*made._labels} <= {*range(len(made.names))}:
+                raise FormatError("a DagNet has labels of nodes; the state has some of others")
+            hash(tuple(made._labels.values()))
+            if self.embedding is not None:
+                self.embedding.load_state_dict(vectors)
+        self.names, self.weights, self._labels = made.names, made.weights, made._labels
+        self._activations, self._bias, self._ends = made._activations, made._bias, made._ends
+        self._last = None
 
     def __repr__(self) -> str:
         return f"DagNet({len(self.names)} nodes, {len(self._ends)} edges, width={self.width})"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from retrograd.errors import OptionError, ShapeError
+from retrograd.errors import FormatError, OptionError, ShapeError
 from retrograd.functions.scatter import scatter_add
 from retrograd.gnn.names import Names
+from retrograd.io.checkpoint import structured
 
 
 class LabelEmbedding:
@@ -50,6 +51,33 @@ class LabelEmbedding:
             self.weight = np.concatenate([self.weight, drawn])
             self.grad = np.concatenate([self.grad, np.zeros_like(drawn)])
         return found
+
+    def state_dict(self) -> dict[str, Any]:
+        """Labels, their vectors and gradients, and the state of the random generator."""
+        return {
+            "names": list(self.names.labels),
+            "weight": self.weight.copy(),
+            "grad": self.grad.copy(),
+            "random": dict(self._rng.bit_generator.state),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` returned. `FormatError` for the state of something else,
+        `ShapeError` for vectors of another width; then nothing has changed."""
+        with structured(None, "the state of a LabelEmbedding is not what one saves"):
+            names = Names(state["names"])
+            weight, grad = (np.array(state[k], self.weight.dtype) for k in ("weight", "grad"))
+            generator = np.random.default_rng()
+            generator.bit_generator.state = state["random"]
+            if len(names) != len(state["names"]):
+                raise FormatError("a LabelEmbedding has each label once; the state repeats some")
+        shape = (len(names), self.width)
+        if not weight.shape == grad.shape == shape:
+            raise ShapeError(
+                f"LabelEmbedding of width {self.width}: {len(names)} vectors and their gradients "
+                f"are {shape}, not {weight.shape} and {grad.shape}"
+            )
+        self.names, self.weight, self.grad, self._rng = names, weight, grad, generator
 
     def lookup(self, labels: Iterable[Hashable]) -> Any:
         """`[n, width]`, as a NumPy array."""

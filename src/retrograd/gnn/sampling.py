@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
-from retrograd.errors import OptionError, ShapeError
+from retrograd.errors import FormatError, OptionError, ShapeError
 from retrograd.functions import elementwise as el
 from retrograd.functions.activations import log_softmax, softmax
 from retrograd.functions.indexing import one_hot
@@ -136,6 +137,17 @@ class RunningBaseline:
             raise OptionError(f"decay is from 0 to below 1, not {decay}")
         self.decay = decay
         self.value: float | None = None
+
+    def state_dict(self) -> dict[str, float | None]:
+        """The baseline, for a checkpoint."""
+        return {"value": self.value}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` returned. `FormatError` for the state of something else."""
+        found = state.get("value", "") if isinstance(state, Mapping) else ""
+        if found is not None and not (isinstance(found, int | float) and math.isfinite(found)):
+            raise FormatError(f"the state of a RunningBaseline is its value, not {state!r:.60}")
+        self.value = None if found is None else float(found)
 
     def update(self, rewards: Any) -> float:
         """Take in some rewards; the baseline after."""

@@ -1,5 +1,5 @@
-"""Files: tensors, checkpoints. Writing is atomic; a damaged file is a `FormatError` that says what
-is wrong and where."""
+"""Files: tensors in several formats, checkpoints. Writing is atomic; a damaged file is a
+`FormatError` that says what is wrong and where."""
 
 from retrograd.files import read_bytes, write_atomically
 from retrograd.io.checkpoint import (
@@ -9,17 +9,26 @@ from retrograd.io.checkpoint import (
     structured,
 )
 from retrograd.io.manager import CheckpointManager
+from retrograd.io.npz import load_npz, save_npz
+from retrograd.io.pytorch import load_pytorch, save_pytorch
 from retrograd.io.safetensors import load_safetensors, read_metadata, save_safetensors
+from retrograd.io.weights import load_weights, save_weights
 
 __all__ = [
     "CheckpointManager",
     "load_checkpoint",
+    "load_npz",
+    "load_pytorch",
     "load_safetensors",
+    "load_weights",
     "read_bytes",
     "read_checkpoint_header",
     "read_metadata",
     "save_checkpoint",
+    "save_npz",
+    "save_pytorch",
     "save_safetensors",
+    "save_weights",
     "structured",
     "write_atomically",
 ]

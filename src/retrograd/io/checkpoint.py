@@ -24,7 +24,7 @@ from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.io.safetensors import Array, metadata_of, pack, read_metadata, unpack
 
-_KEY = "retrograd"
+CHECKPOINT = "retrograd"  # the entry of the metadata that makes a file one
 _VERSION = 1
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 DEEPEST = 100  # containers within containers
@@ -112,7 +112,9 @@ def _encode(parts: Mapping[str, Any]) -> bytes:
         "checksums": {k: _checksum_of(a) for k, a in sorted(arrays.items())},
         "content": content,
     }
-    return pack(arrays, {_KEY: json.dumps(header)})  # one entry: the file is the same every time
+    return pack(
+        arrays, {CHECKPOINT: json.dumps(header)}
+    )  # one entry: the file is the same every time
 
 
 def _decode(content: bytes, path: StrPath) -> dict[str, Any]:
@@ -132,11 +134,11 @@ def _decode(content: bytes, path: StrPath) -> dict[str, Any]:
 def _content(metadata: Mapping[str, str], path: StrPath) -> tuple[dict[str, Any], dict[str, int]]:
     """The parts as they stand in the metadata, and the checksums of the tensors."""
     file = os.fspath(path)
-    text = metadata.get(_KEY)
+    text = metadata.get(CHECKPOINT)
     if not isinstance(text, str):
         raise FormatError(
             f"{file} is a safetensors file, but no checkpoint of retrograd: its metadata have no "
-            f"entry {_KEY!r}. load_safetensors reads its tensors"
+            f"entry {CHECKPOINT!r}. load_safetensors reads its tensors"
         )
     try:
         header = json.loads(text)
