@@ -36,8 +36,8 @@ LEVELS = [
     "transforms.sparse", "tape", "scalar.machine", "scalar", "api",
     "verify",
     "nn.module", "nn", "nn.functional", "nn.utils", "nn.layers",
-    "micrograd", "optim", "metrics", "io", "data", "gnn", "gnn.convert", "solvers", "testing",
-    "train", "train.gpt", "train.graph", "cli", "__main__",
+    "micrograd", "optim", "metrics", "io", "data", "data.transforms", "gnn", "gnn.convert",
+    "solvers", "testing", "train", "train.gpt", "train.graph", "cli", "__main__",
 ]  # fmt: skip
 # Modules that import each other, in types at least; the same holds.
 CIRCLES: list[set[str]] = []
@@ -45,7 +45,10 @@ MOST = 20  # files of Python in a folder, `__init__.py` included
 # Beside the sources: a peer is measured in a process that has not imported retrograd.
 BENCH_FILES = sorted((SOURCE.parents[1] / "benchmarks").rglob("*.py"))
 # The only imports inside functions: what they bring in is large and not needed by every program.
-LAZY = {"google", "llvmlite", "networkx", "onnx", "scipy", "rich", "typer"}
+LAZY = {
+    "google", "llvmlite", "networkx", "onnx", "scipy", "rich", "typer", "tokenizers", "pyarrow",
+    "PIL",
+}  # fmt: skip
 
 
 def module(path: Path) -> str:

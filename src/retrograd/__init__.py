@@ -28,6 +28,8 @@ from retrograd.errors import (
     StaleTapeError,
     SubnormalWarning,
     TraceError,
+    WorkerError,
+    WorkerTimeoutError,
 )
 from retrograd.functions import linalg
 from retrograd.functions.activations import (
@@ -377,6 +379,8 @@ __all__ = [
     "Tensor",
     "TraceError",
     "Value",
+    "WorkerError",
+    "WorkerTimeoutError",
     "abs",
     "acos",
     "acosh",

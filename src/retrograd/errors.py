@@ -101,6 +101,15 @@ class LoopLimitError(RetrogradError, RuntimeError):
     """A loop that went on for more steps than it was allowed."""
 
 
+class WorkerError(RetrogradError, RuntimeError):
+    """A worker process of a data loader that has ended, or an exception there that cannot be raised
+    here."""
+
+
+class WorkerTimeoutError(WorkerError, TimeoutError):
+    """A worker process that has not made a batch in time."""
+
+
 class BackendError(RetrogradError, RuntimeError):
     """A backend that is unknown, not installed, or cannot run the graph."""
 

@@ -295,6 +295,19 @@ class Tuning:
     subnormal_trial_s: float = number(0.002, "seconds for which a call is tried out each way")
     crowded_spin_s: float = number(2e-6,
         "the same where threads outnumber processors, or others need them")
+
+    # Data.
+    tokenizer_characters: int = number(1 << 16,
+        "a text of more is cut into parts of about so many to be split into tokens in parallel")
+    text_block_bytes: int = number(1 << 20, "bytes of a long text that are encoded together")
+    shared_batch_bytes: int = number(1 << 15,
+        "a batch of less goes from a worker process through a pipe, not through shared memory")
+    shared_segments: int = number(64, "segments of shared memory of a worker process, at most")
+    worker_poll_s: float = number(1.0, "it looks so often whether the other process is still there")
+    worker_exit_s: float = number(2.0, "worker processes that are not needed may take so long")
+    listed_indices: int = number(10_000_000,
+        "indices of a sampler that a state of a loader may hold")
+    fingerprint_rows: int = number(16, "rows of an array that tell it from another")
     # fmt: on
 
     def __str__(self) -> str:

@@ -117,8 +117,8 @@ class CharTokenizer:
         """The number of tokens: the characters, and `bos`."""
         return len(self.characters) + 1
 
-    def encode(self, text: str, *, end: bool = True) -> list[int]:
-        """`bos`, the characters and, with `end`, `bos` again.
+    def encode(self, text: str, *, begin: bool = True, end: bool = True) -> list[int]:
+        """`bos` with `begin`, the characters and, with `end`, `bos` again.
 
         A character the tokenizer does not know is a `FormatError` naming it.
         """
@@ -129,7 +129,8 @@ class CharTokenizer:
                 f"the character {unknown[0]!r} in {text!r} was not in the text the model learned "
                 f"from; it knows {some!r}"
             )
-        return [self.bos, *(self._numbers[c] for c in text), *([self.bos] if end else [])]
+        inner = (self._numbers[c] for c in text)
+        return [*([self.bos] if begin else []), *inner, *([self.bos] if end else [])]
 
     def decode(self, tokens: Iterable[int]) -> str:
         """The characters of tokens; `bos` is left out."""

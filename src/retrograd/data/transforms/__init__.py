@@ -1,0 +1,34 @@
+"""Transforms of samples: functions of an array, or of text, for `MapDataset` and for datasets of
+your own. Random ones take their numbers from the loader: see `RandomTransform`."""
+
+from retrograd.data.transforms.compose import Compose, RandomApply, RandomTransform
+from retrograd.data.transforms.images import (
+    CenterCrop,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomRotation,
+    RandomVerticalFlip,
+)
+from retrograd.data.transforms.tokens import NextToken, PadTo, RandomWindow, Tokenize, Truncate
+from retrograd.data.transforms.values import GaussianNoise, Normalize, OneHot, ToDtype, ToFloat
+
+__all__ = [
+    "CenterCrop",
+    "Compose",
+    "GaussianNoise",
+    "NextToken",
+    "Normalize",
+    "OneHot",
+    "PadTo",
+    "RandomApply",
+    "RandomCrop",
+    "RandomHorizontalFlip",
+    "RandomRotation",
+    "RandomTransform",
+    "RandomVerticalFlip",
+    "RandomWindow",
+    "ToDtype",
+    "ToFloat",
+    "Tokenize",
+    "Truncate",
+]

@@ -1,0 +1,29 @@
+"""The page about data: what it shows runs."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from retrograd import data
+
+
+def test_the_code_of_the_page_runs():
+    page = Path(__file__).parents[2] / "docs" / "data.md"
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)
+    assert names["tokens"].shape == (8, 64)
+    assert names["features"].shape == (900 % 32, 8)
+    assert np.array_equal(names["tokens"].numpy()[:, 1:], names["targets"].numpy()[:, :-1])
+
+
+def test_the_page_names_what_there_is():
+    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    named = set(
+        re.findall(r"`([A-Z]\w+(?:Dataset|Windows|Lines|Buffer|Folder|Sampler|Tokenizer))", text)
+    )
+    assert named
+    assert named <= {*data.__all__}
