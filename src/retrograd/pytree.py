@@ -73,6 +73,11 @@ def unflatten(structure: TreeDef, leaves: Sequence[Any]) -> Any:
     return optree.tree_unflatten(structure, leaves)
 
 
+def metadata(structure: TreeDef) -> Any:
+    """What `flatten` of a class gave as metadata, of the top of a structure."""
+    return structure.__getstate__()[0][-1][2]
+
+
 def paths(tree: Any) -> list[str]:
     """For each leaf how it is reached, as Python writes it: `.layers[2]['w']`."""
     flatten(tree)  # registers dataclasses

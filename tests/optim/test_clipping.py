@@ -111,3 +111,66 @@ def test_sparse_gradients_stay_sparse():
     optim.clip_grad_value([w], 1.5)
     assert isinstance(w.grad, nn.RowSparse)
     assert w.grad.numpy()[:, 0].tolist() == [0, 1.5, 0, 1, 0]
+
+
+def test_percentile_of_all_elements() -> None:
+    rng = np.random.default_rng(0)
+    grads = [rng.normal(size=(3, 4)), rng.normal(size=5)]
+    params: Any = [rg.tensor(np.zeros_like(g), requires_grad=True) for g in grads]
+    limit = np.percentile(np.abs(np.concatenate([g.ravel() for g in grads])), 70)
+    for p, g in zip(params, grads, strict=True):
+        p.grad = rg.tensor(g)
+    assert optim.clip_grad_percentile(params, 70).item() == pytest.approx(limit, rel=1e-12)
+    pure, _ = optim.clip_by_percentile([rg.tensor(g) for g in grads], 70)
+    for p, q, g in zip(params, pure, grads, strict=True):
+        np.testing.assert_allclose(p.grad.numpy(), np.clip(g, -limit, limit), rtol=1e-12)
+        np.testing.assert_array_equal(p.grad.numpy(), q.numpy())
+    for bad in (-1, 101):
+        with pytest.raises(rg.OptionError, match="from 0 to 100"):
+            optim.clip_by_percentile(pure, bad)
+    with pytest.raises(rg.ShapeError, match="no gradients"):
+        optim.clip_by_percentile([rg.ones(0)], 50)
+
+
+def test_adaptive() -> None:
+    """Units are outputs; of a convolution too."""
+    rng = np.random.default_rng(0)
+    for shape in ((3, 4), (2, 3, 2, 2), (5,), ()):
+        w, g = rng.normal(size=shape), 0.1 * rng.normal(size=shape)
+        w = w * np.where(np.arange(w.size).reshape(shape) < 4, 1e-6, 1)
+        axes = tuple(range(1, len(shape))) or None
+        of_w, of_g = (np.sqrt(np.sum(x**2, axis=axes, keepdims=True)) for x in (w, g))
+        most = 0.05 * np.maximum(of_w, 1e-3)
+        expected = np.where(of_g > most, g * most / of_g, g).reshape(shape)
+        p: Any = rg.tensor(w, requires_grad=True)
+        p.grad = rg.tensor(g)
+        optim.clip_grad_adaptive([p], 0.05)
+        np.testing.assert_allclose(p.grad.numpy(), expected, rtol=1e-12)
+        pure = rg.jit(lambda p, g: optim.clip_by_adaptive(p, g, 0.05))(
+            {"w": rg.tensor(w)}, {"w": rg.tensor(g)}
+        )
+        np.testing.assert_allclose(pure["w"].numpy(), expected, rtol=1e-12)
+    with pytest.raises(rg.OptionError, match="not negative"):
+        optim.clip_grad_adaptive([p], -1.0)
+    with pytest.raises(rg.ShapeError, match="has a gradient of"):
+        optim.clip_by_adaptive([rg.ones(2)], [rg.ones(3)])
+
+
+def test_percentile_of_norms_so_far() -> None:
+    rng = np.random.default_rng(0)
+    clip, short, norms = optim.AutoClip(25), optim.AutoClip(25, history=2), []
+    for _ in range(6):
+        g = rng.normal(size=4)
+        norms.append(np.linalg.norm(g))
+        for rule, seen in ((clip, norms), (short, norms[-2:])):
+            p: Any = rg.tensor(np.zeros(4), requires_grad=True)
+            p.grad = rg.tensor(g)
+            assert rule([p]).item() == pytest.approx(norms[-1], rel=1e-12)
+            limit = np.percentile(seen, 25)
+            expected = g * min(1, limit / (norms[-1] + 1e-6))
+            np.testing.assert_allclose(p.grad.numpy(), expected, rtol=1e-12)
+    again = optim.AutoClip(25)
+    again.load_state_dict(clip.state_dict())
+    assert again.norms == clip.norms
+    with pytest.raises(rg.OptionError, match="history"):
+        optim.AutoClip(10, history=0)

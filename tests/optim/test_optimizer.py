@@ -25,6 +25,19 @@ MAKERS = {
     "adam": lambda p=None, **k: optim.Adam(p, **{"lr": 0.1, "weight_decay": 0.1, **k}),
     "adamw": lambda p=None, **k: optim.AdamW(p, **{"lr": 0.1, **k}),
     "amsgrad": lambda p=None, **k: optim.Adam(p, **{"lr": 0.1, "amsgrad": True, **k}),
+    "rmsprop": lambda p=None, **k: optim.RMSprop(
+        p, **{"lr": 0.1, "momentum": 0.9, "centered": True, **k}
+    ),
+    "nadam": lambda p=None, **k: optim.NAdam(p, **{"lr": 0.1, **k}),
+    "radam": lambda p=None, **k: optim.RAdam(p, **{"lr": 0.1, "betas": (0.8, 0.9), **k}),
+    "adafactor": lambda p=None, **k: optim.Adafactor(p, **{"lr": 0.1, **k}),
+    "rprop": lambda p=None, **k: optim.Rprop(p, **{"lr": 0.1, **k}),
+    "averaged": lambda p=None, **k: optim.ASGD(p, **{"lr": 0.1, "t0": 1, **k}),
+    "shampoo": lambda p=None, **k: optim.Shampoo(p, **{"lr": 0.1, "momentum": 0.5, **k}),
+    "uphill": lambda p=None, **k: optim.Lion(p, **{"lr": 0.1, "maximize": True, **k}),
+    "named": lambda p=None, **k: optim.AdamW(
+        p, **{"lr": 0.1, "by_name": [("*.bias", {"weight_decay": 0.0, "lr": 0.03})], **k}
+    ),
     "scheduled": lambda p=None, **k: optim.AdamW(
         p, **{"lr": schedules.cosine(0.1, 6, warmup=2), **k}
     ),
@@ -222,6 +235,7 @@ def test_parameters_without_gradient_are_left_alone():
         opt.step()
     steps = {i: s["step"] for i, s in opt.state_dict()["state"].items()}
     assert steps == {0: 3, 1: 2}
+    assert (opt.state[a]["step"], opt.state[b]["step"]) == (3, 2)
 
 
 def test_frozen_parameters_are_left_out():
@@ -368,7 +382,7 @@ def test_what_is_remembered_of_a_step_holds_no_parameters(kind):
     assert gone() is None
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", sorted(MAKERS.keys() - {"named"}))
 def test_a_step_at_once_has_the_bits_of_a_recorded_one(name, monkeypatch):
     """Of gradients at hand, of two sizes, some of them of another dtype."""
     found = []
@@ -388,3 +402,106 @@ def test_a_step_at_once_has_the_bits_of_a_recorded_one(name, monkeypatch):
                 optimizer.step()
             found.append([p.numpy().tobytes() for p in params])
     assert found[0] == found[1]
+
+
+def test_closure_is_called_with_gradients_on():
+    model = make_model()
+    opt = optim.SGD(model, lr=0.1)
+
+    def closure():
+        opt.zero_grad()
+        value = loss(model)
+        value.backward()
+        return value
+
+    with rg.no_grad():
+        first = opt.step(closure).item()
+        assert opt.step(closure).item() < first
+
+
+def test_gradients_become_zeros():
+    model = make_model()
+    opt = optim.SGD(model, lr=0.1)
+    loss(model).backward()
+    opt.zero_grad(set_to_none=False)
+    assert all(not p.grad.numpy().any() for p in model.parameters())
+
+
+def test_names_give_options_in_both_forms():
+    model, pure = make_model(), make_model()
+    options: dict[str, Any] = {
+        "lr": 0.1,
+        "by_name": {"2.*": {"lr": 0.0}, "*.bias": {"weight_decay": 0.5}},
+    }
+    opt, functional = optim.SGD(model, **options), optim.SGD(**options)
+    assert [g["param_names"] for g in opt.param_groups] == [
+        ["0.weight"], ["2.weight", "2.bias"], ["0.bias"],
+    ]  # fmt: skip
+    before = values(model)
+    train(model, opt, 2)
+    state = functional.init(pure)
+    for _ in range(2):
+        pure, state = functional.update(pure, rg.grad(loss)(pure), state)
+    for a, b in zip(values(model), values(pure), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert [np.array_equal(a, b) for a, b in zip(before, values(model), strict=True)] == [
+        False, False, True, True,
+    ]  # fmt: skip
+    functional.lr = opt.lr = 0.0
+    assert {g["lr"] for g in opt.param_groups} == {0.0}
+    same, _ = functional.update(pure, rg.grad(loss)(pure), state)
+    for a, b in zip(values(same), values(pure), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_groups_with_names_count_in_the_pure_form():
+    model = make_model()
+    groups = optim.param_groups(model, {optim.bias_or_norm: {"lr": 0.0}})
+    opt = optim.AdamW(groups, lr=0.1)
+    grads = rg.grad(loss)(model)
+    new, _ = opt.update(model, grads, opt.init(model))
+    changed = [not np.array_equal(a, b) for a, b in zip(values(model), values(new), strict=True)]
+    assert changed == [True, False, True, False]
+    nameless = optim.AdamW([{"params": model[0]}, {"params": model[2]}], lr=0.1)
+    with pytest.raises(rg.OptionError, match="by_name"):
+        nameless.init(model)
+
+
+def test_a_group_that_is_added():
+    a, b = (rg.tensor([1.0], requires_grad=True) for _ in range(2))
+    opt = optim.SGD([a], lr=0.1)
+    opt.add_param_group({"params": [b], "lr": 0.5})
+    (a + b).sum().backward()
+    opt.step()
+    assert (a.tolist(), b.tolist()) == ([pytest.approx(0.9)], [0.5])
+    with pytest.raises(rg.ShapeError, match="the same tensor"):
+        opt.add_param_group({"params": [a]})
+    assert len(opt.param_groups) == 2
+
+
+def test_options_that_there_are_not():
+    model = make_model()
+    optim.Adam(model, foreach=True, fused=None, capturable=False)
+    with pytest.raises(rg.OptionError, match="pure form"):
+        optim.Adam(model, differentiable=True)
+    with pytest.raises(TypeError, match=r"no option 'maximise' \(did you mean 'maximize'"):
+        optim.Adam(model, maximise=True)  # type: ignore[call-arg]
+    for bad in (float("nan"), "fast", None, True):
+        with pytest.raises(rg.OptionError, match="lr is not negative"):
+            optim.SGD(model, lr=bad)  # type: ignore[arg-type]
+
+
+def test_a_rate_that_is_a_tensor():
+    assert optim.SGD(make_model(), lr=rg.tensor(0.5)).lr == 0.5  # type: ignore[arg-type]
+
+
+def test_update_refuses_the_state_of_another_tree():
+    opt = optim.Adam(lr=0.1)
+    state = opt.init([rg.ones(3)])
+    two = [rg.ones(3), rg.ones(2)]
+    with pytest.raises(rg.FormatError, match="1 entries of exp_avg, the tree 2"):
+        opt.update(two, two, state)
+    with pytest.raises(rg.FormatError, match=r"no state that Adam.init\(\) made"):
+        opt.update(two, two, {"exp_avg": []})
+    with pytest.raises(rg.FormatError, match="momentum_buffer"):
+        opt.update([rg.ones(3)], [rg.ones(3)], optim.Momentum().init([rg.ones(3)]))

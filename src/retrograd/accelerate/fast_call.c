@@ -37,8 +37,9 @@
 #define HELD 256 /* words on the stack for a call; one that needs more allocates them */
 
 /* Steps that take arguments apart, and steps that make results; the numbers are fast_call.py's. */
-enum { SAME, TUPLE, LIST, DICT, TENSOR, ARRAY, FLOAT, INT, SCALAR };
-enum { CONSTANT = 0, INSTANCE = 4 }; /* with TUPLE, LIST, DICT */
+enum { SAME, TUPLE, LIST, DICT, OBJECT, EQUAL, FIELD, REPEATED, DISTINCT, TENSOR, ARRAY, FLOAT, INT,
+       SCALAR };
+enum { CONSTANT = 0, INSTANCE = 4, MADE = 5, COPY = 6 }; /* with TUPLE, LIST, DICT */
 
 typedef int64_t (*Program)(void *frame, int64_t thread, int64_t threads, void *pool);
 
@@ -297,9 +298,11 @@ static PyType_Spec entry_spec = {
 
 /* -- records ------------------------------------------------------------------------------------ */
 
-/* An output: a new array, or the array of a donated input (`dtype` is NULL). */
+/* An output: a new array, or the array of a donated input (`dtype` is NULL), in a tensor of a class,
+   one slot of which gets a value. */
 typedef struct {
     PyArray_Descr *dtype;
+    PyObject *class, *slot, *value; /* NULL: tensors as all are */
     int rank;
     int64_t donor;
     int64_t *shape;
@@ -335,11 +338,24 @@ typedef struct {
 
 static int output_fill(Output *output, PyObject *row)
 {
-    PyObject *dtype, *shape;
+    PyObject *dtype, *shape, *class = NULL, *slot = NULL, *value = NULL;
     Py_ssize_t rank;
     long long donor;
-    if (!PyArg_ParseTuple(row, "OLO", &dtype, &donor, &shape))
+    if (!PyArg_ParseTuple(row, "OLO|OOO", &dtype, &donor, &shape, &class, &slot, &value))
         return -1;
+    if (class != NULL
+        && (value == NULL || !PyType_Check(class)
+            || !PyType_IsSubtype((PyTypeObject *)class, handle_class)
+            || PyType_GetSlot(Py_TYPE(slot), Py_tp_descr_set) == NULL)) {
+        PyErr_SetString(PyExc_TypeError, "a class of tensors, a slot of it and a value are needed");
+        return -1;
+    }
+    Py_XINCREF(class);
+    Py_XINCREF(slot);
+    Py_IncRef(value);
+    output->class = class;
+    output->slot = slot;
+    output->value = value;
     output->shape = numbers_of(shape, &rank);
     if (output->shape == NULL)
         return -1;
@@ -433,6 +449,11 @@ static int record_traverse(Record *self, visitproc visit, void *arg)
         Py_VISIT(self->put[k].what);
         Py_VISIT(self->put[k].keys);
     }
+    for (Py_ssize_t k = 0; k < self->outputs; k++) {
+        Py_VISIT(self->output[k].class);
+        Py_VISIT(self->output[k].slot);
+        Py_VISIT(self->output[k].value);
+    }
     return 0;
 }
 
@@ -444,6 +465,11 @@ static int record_clear(Record *self)
         drop(&self->put[k].what);
         drop(&self->put[k].keys);
         PyMem_Free(self->put[k].items);
+    }
+    for (Py_ssize_t k = 0; k < self->outputs; k++) {
+        drop(&self->output[k].class);
+        drop(&self->output[k].slot);
+        drop(&self->output[k].value);
     }
     return 0;
 }
@@ -510,7 +536,9 @@ typedef struct {
     int64_t from; /* the register */
     PyObject *what;
     Py_ssize_t count; /* items */
-    PyObject *keys;   /* of a dict */
+    PyObject *keys;   /* of a dict, or the slot of a field */
+    int64_t *others;  /* registers: what this one repeats, or those with distinct objects */
+    Py_ssize_t number;
 } Take;
 
 typedef struct {
@@ -540,6 +568,17 @@ static int take_fill(Take *take, PyObject *row)
     take->from = from;
     Py_IncRef(take->what);
     Py_IncRef(take->keys);
+    if (take->kind == REPEATED || take->kind == DISTINCT) {
+        take->others = numbers_of(take->keys, &take->number);
+        if (take->others == NULL)
+            return -1;
+    }
+    if (take->kind == FIELD
+        && (PyTuple_Size(take->keys) != 1
+            || PyType_GetSlot(Py_TYPE(PyTuple_GetItem(take->keys, 0)), Py_tp_descr_get) == NULL)) {
+        PyErr_SetString(PyExc_TypeError, "a slot is needed");
+        return -1;
+    }
     if (take->kind == TENSOR
         && (!PyType_Check(take->what)
             || !PyType_IsSubtype((PyTypeObject *)take->what, handle_base))) {
@@ -594,6 +633,7 @@ static int route_clear(Route *self)
     for (Py_ssize_t k = 0; k < takes; k++) {
         drop(&self->take[k].what);
         drop(&self->take[k].keys);
+        PyMem_Free(self->take[k].others);
     }
     return 0;
 }
@@ -653,6 +693,61 @@ static int take_entries(PyObject *dict, PyObject *keys, Py_ssize_t n, PyObject *
     return 1;
 }
 
+/* The values of an object's attributes, if it has these and no others. */
+static int take_attributes(PyObject *x, const Take *take, PyObject **to)
+{
+    PyObject *dict = PyObject_GenericGetDict(x, NULL);
+    int found = dict != NULL && PyDict_CheckExact(dict) && PyDict_Size(dict) == take->count
+                && take_entries(dict, take->keys, take->count, to);
+    Py_XDECREF(dict); /* the object has it */
+    return found;
+}
+
+/* Whether an object is equal to another without asking Python code. */
+static int is_equal(PyObject *x, PyObject *y)
+{
+    if (x == y)
+        return 1;
+    if (Py_TYPE(x) != Py_TYPE(y)
+        || !(PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyUnicode_CheckExact(x)
+             || PyBytes_CheckExact(x)))
+        return 0;
+    return PyObject_RichCompareBool(x, y, Py_EQ) == 1;
+}
+
+/* Whether a slot of an object has this very value. */
+static int has_field(PyObject *x, PyObject *slot, PyObject *wanted)
+{
+    descrgetfunc get = (descrgetfunc)PyType_GetSlot(Py_TYPE(slot), Py_tp_descr_get);
+    PyObject *value = get(slot, x, (PyObject *)Py_TYPE(x));
+    int found = value == wanted;
+    Py_DecRef(value);
+    return found;
+}
+
+/* Whether what is in registers are different objects. */
+static int are_distinct(PyObject *const *registers, const Take *take)
+{
+    PyObject *held[HELD] = {NULL}, **table = held;
+    size_t room = HELD, at;
+    int distinct = 1;
+    while (room < 2 * (size_t)take->number)
+        room *= 2;
+    if (room > HELD && (table = PyMem_Calloc(room, sizeof *table)) == NULL)
+        return 0;
+    for (Py_ssize_t k = 0; distinct && k < take->number; k++) {
+        PyObject *x = registers[take->others[k]];
+        at = ((size_t)(uintptr_t)x >> 4) * 0x9E3779B97F4A7C15u >> 20;
+        for (at %= room; table[at] != NULL && table[at] != x; at = (at + 1) % room)
+            ;
+        distinct = table[at] == NULL;
+        table[at] = x;
+    }
+    if (table != held)
+        PyMem_Free(table);
+    return distinct;
+}
+
 /* The bits of a number; whether they are to be had. */
 static int take_number(int kind, PyObject *x, int64_t *bits)
 {
@@ -679,14 +774,40 @@ static int take_apart(const Route *route, const Leaves *found)
     Py_ssize_t leaf = 0;
     for (const Take *take = route->take; take < route->take + route->takes; take++) {
         PyObject *x = found->registers[take->from], *array = x;
-        if (take->kind == SAME) {
-            if (x != take->what)
-                return 0;
-            continue;
+        int holds;
+        switch (take->kind) {
+        case SAME:
+            holds = x == take->what;
+            break;
+        case EQUAL:
+            holds = is_equal(x, take->what);
+            break;
+        case FIELD:
+            holds = has_field(x, PyTuple_GetItem(take->keys, 0), take->what);
+            break;
+        case REPEATED:
+            holds = x == found->registers[take->others[0]];
+            break;
+        case DISTINCT:
+            holds = are_distinct(found->registers, take);
+            break;
+        default:
+            holds = (PyObject *)Py_TYPE(x) == take->what;
         }
-        if ((PyObject *)Py_TYPE(x) != take->what)
+        if (!holds)
             return 0;
         switch (take->kind) {
+        case SAME:
+        case EQUAL:
+        case FIELD:
+        case REPEATED:
+        case DISTINCT:
+            continue;
+        case OBJECT:
+            if (!take_attributes(x, take, free_register))
+                return 0;
+            free_register += take->count;
+            continue;
         case TUPLE:
             if (PyTuple_Size(x) != take->count)
                 return 0;
@@ -776,9 +897,18 @@ static void place_inputs(const Record *record, const Leaves *found, int64_t *fra
 }
 
 /* A tensor that has nothing yet. */
-static Handle *new_handle(void)
+static Handle *new_handle(const Output *output)
 {
-    return (Handle *)PyType_GenericAlloc(handle_class, 0);
+    Handle *handle;
+    if (output->class == NULL)
+        return (Handle *)PyType_GenericAlloc(handle_class, 0);
+    handle = (Handle *)PyType_GenericAlloc((PyTypeObject *)output->class, 0);
+    if (handle != NULL) {
+        descrsetfunc set = (descrsetfunc)PyType_GetSlot(Py_TYPE(output->slot), Py_tp_descr_set);
+        if (set(output->slot, (PyObject *)handle, output->value) < 0)
+            Py_CLEAR(handle);
+    }
+    return handle;
 }
 
 /* Tensors for the outputs, in `parts`, and the addresses of their arrays. One that gets the array of
@@ -788,7 +918,7 @@ static int make_outputs(const Record *record, const Leaves *found, PyObject **pa
 {
     for (Py_ssize_t k = 0; k < record->outputs; k++) {
         const Output *output = &record->output[k];
-        Handle *handle = new_handle();
+        Handle *handle = new_handle(output);
         PyObject *array;
         if (handle == NULL)
             return 0;
@@ -858,6 +988,17 @@ static PyObject *make_dict(const Put *put, PyObject **parts)
     return made;
 }
 
+/* An object of a class, with the dict in a register for its attributes. No constructor runs. */
+static PyObject *make_object(const Put *put, PyObject **parts, PyObject *nothing)
+{
+    newfunc make = (newfunc)PyType_GetSlot(&PyBaseObject_Type, Py_tp_new);
+    PyObject *made = make((PyTypeObject *)put->what, nothing, NULL);
+    if (made != NULL && PyObject_GenericSetDict(made, parts[put->items[0]], NULL) < 0)
+        Py_CLEAR(made);
+    drop(&parts[put->items[0]]);
+    return made;
+}
+
 /* Containers of what is in registers, each in the next register. 0: there is no memory. */
 static int build(const Record *record, PyObject **parts)
 {
@@ -875,6 +1016,13 @@ static int build(const Record *record, PyObject **parts)
             break;
         case INSTANCE:
             *to = make_instance(put, parts);
+            break;
+        case MADE:
+            *to = make_object(put, parts, put->keys); /* which is empty */
+            break;
+        case COPY:
+            *to = parts[put->items[0]];
+            Py_IncRef(*to);
             break;
         default:
             Py_IncRef(put->what);

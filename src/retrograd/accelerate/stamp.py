@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "b5105e8f"
+STAMP = "787d0738"
 
 
 def stamp_of_sources(folder: Path) -> str:

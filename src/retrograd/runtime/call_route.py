@@ -7,7 +7,7 @@ the programs for arrays of different shapes. What the steps of a call are says `
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from retrograd.runtime import fast_call
@@ -19,6 +19,7 @@ from retrograd.runtime.fast_call import (
     READABLE,
     UNSHARED,
     Array,
+    OutputClass,
     Pending,
     Put,
     Serve,
@@ -32,13 +33,14 @@ class CallRecord:
     `numbers` are inputs that come as numbers and not as arrays, `donors` those that are donated,
     `captured` the last inputs, which no call brings. `puts` make the result of the outputs, which
     are in the first registers; it is in the register `root`. For programs that are not to be run at
-    once, and where `owner` has more to do (`unfinished`), the result is a `Pending`.
+    once, and where `owner` has more to do (`unfinished`), the result is a `Pending`. `classes` are
+    those of outputs that are not just tensors.
     """
 
     def __init__(
         self, shaped: SpecializedExecutable, numbers: Collection[int], donors: Sequence[int],
         captured: Sequence[Array], puts: Sequence[Put], root: int, owner: object,
-        unfinished: bool,
+        unfinished: bool, classes: Mapping[int, OutputClass],
     ) -> None:  # fmt: skip
         program, m = shaped.program, len(shaped.outputs)
         self._numbers, self._inputs = numbers, shaped.inputs
@@ -59,7 +61,9 @@ class CallRecord:
         made: list[Any] = []
         for k, (dtype, shape) in enumerate(shaped.outputs):
             donor = program.donated.get(k)
-            made.append((dtype, -1, shape) if donor is None else (None, donor, ()))
+            own_class = classes.get(k, ())
+            row = (dtype, -1, shape) if donor is None else (None, donor, ())
+            made.append((*row, *own_class))
         outputs = {j: k for k, j in program.donated.items()}
         gone = [(j, outputs.get(j, -1)) for j in donors]
         # No two calls use its frame at a time.

@@ -22,8 +22,9 @@ try:
 except ImportError:
     compiled = None  # type: ignore[assignment]
 
-SAME, TUPLE, LIST, DICT, TENSOR, ARRAY, FLOAT, INT, SCALAR = range(9)  # kinds of `Take`
-CONSTANT, INSTANCE = 0, 4  # kinds of `Put`, with TUPLE, LIST, DICT
+SAME, TUPLE, LIST, DICT, OBJECT, EQUAL, FIELD, REPEATED, DISTINCT = range(9)  # kinds of `Take`
+TENSOR, ARRAY, FLOAT, INT, SCALAR = range(9, 14)  # those of leaves
+CONSTANT, INSTANCE, MADE, COPY = 0, 4, 5, 6  # kinds of `Put`, with TUPLE, LIST, DICT
 
 READABLE = 0x101  # flags of NumPy: C-contiguous and aligned
 OWNED = 0x505  # also the owner of its memory, and writable
@@ -48,8 +49,12 @@ Serve = Callable[[Any, Any, Any], Any]
 
 class Take(NamedTuple):
     """A step that takes arguments apart: what is in a register has to be of this class, or this
-    object; its `n` items go to the next free registers. Of a leaf, `gone` tells whether it is
-    donated.
+    object; its `n` items go to the next free registers: of an `OBJECT` these are its attributes. Of
+    a leaf, `gone` tells whether it is donated.
+
+    Or it has to be equal to `what` (`EQUAL`), have it in the slot in `keys` (`FIELD`), or be what
+    is in the register in `keys` (`REPEATED`); or those in `keys` have to be different objects
+    (`DISTINCT`).
     """
 
     kind: int
@@ -62,12 +67,23 @@ class Take(NamedTuple):
 
 class Put(NamedTuple):
     """A step that makes a part of the result, in the next register: of the contents of registers,
-    under keys in a dict. `what` is a dict with the same keys, a class of tuples, or a constant."""
+    under keys in a dict. `what` is a dict with these keys and maybe others, a class of tuples, or a
+    constant. An object that is `MADE` is of the class `what`, with the dict in a register as its
+    attributes. What is in a register is taken by the first step that uses it: others need a `COPY`
+    from before."""
 
     kind: int
     what: Any
     items: Sequence[int] = ()
     keys: tuple[Any, ...] = ()
+
+
+class OutputClass(NamedTuple):
+    """An output that is a tensor of a class of its own, with a value in one of its slots."""
+
+    cls: type
+    slot: Any
+    value: Any
 
 
 def serves(cls: type) -> bool:

@@ -42,13 +42,15 @@ def positional(f: Callable[..., Any]) -> tuple[list[str], str]:
 
 def argument_names(f: Callable[..., Any], args: Sequence[Any]) -> list[str]:
     """A name for each leaf of the arguments: the parameter's, and the path inside it."""
+    return names_of_leaves(f, [pytree.paths(arg) for arg in args])
+
+
+def names_of_leaves(f: Callable[..., Any], paths: Sequence[Sequence[str]]) -> list[str]:
+    """The same, of the paths inside each argument."""
     known, rest = positional(f)
-    beyond = [f"{rest or 'args'}[{i}]" for i in range(len(args) - len(known))]
-    return [
-        name + path
-        for name, arg in zip([*known, *beyond], args, strict=False)
-        for path in pytree.paths(arg)
-    ]
+    beyond = [f"{rest or 'args'}[{i}]" for i in range(len(paths) - len(known))]
+    names = [*known, *beyond]
+    return [name + path for name, inside in zip(names, paths, strict=False) for path in inside]
 
 
 def leaf_names(f: Callable[..., Any], leaves: Sequence[Any], structure: Any) -> list[str]:

@@ -29,7 +29,7 @@ from retrograd.ir import (
 )
 from retrograd.ir.source import user_source
 from retrograd.ops.leaf import input_node
-from retrograd.tracing.arguments import argument_names
+from retrograd.tracing.arguments import names_of_leaves
 from retrograd.tracing.scope import is_tracked, need_arguments, need_function, to_node
 
 WEAK = (bool, int, float, complex)  # a number that takes the dtype of what it meets
@@ -72,7 +72,8 @@ class TracedSubgraph:
         need_function(f, what, usage)
         args = [pytree.unflatten(s, list(leaves)) for leaves, s in types]
         need_arguments(f, args, what)
-        names = argument_names(f, args)
+        # Of the structures: what a module holds counts as its leaf only if it is a tensor.
+        names = names_of_leaves(f, [pytree.names(s) for _, s in types])
         self.name = getattr(f, "__name__", "").strip("<>").replace("lambda", "")
         self.what = what
         flat = [t for leaves, _ in types for t in leaves]

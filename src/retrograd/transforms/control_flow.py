@@ -333,8 +333,8 @@ class _Branch:
 
     def __init__(self, f: Callable[..., Any], types: tuple[Any, Any]) -> None:
         leaves, structure = types
-        arity = pytree.unflatten(structure, list(leaves))
-        parts = [pytree.flatten(a) for a in arity]
+        rest = iter(leaves)
+        parts = [([next(rest) for _ in range(s.num_leaves)], s) for s in structure.children()]
         self.body = TracedSubgraph(f, parts, "cond", COND_USAGE)
         self.leaves, self.structure = pytree.flatten(self.body.value)
         self.nodes = self.body.outputs(self.leaves, [None] * len(self.leaves))

@@ -35,6 +35,7 @@ from retrograd.ir import (
 from retrograd.ops import elementwise as el
 from retrograd.ops.random.threefry import RandomBits
 from retrograd.ops.shape import reshape, slice_axis
+from retrograd.tree_plan import OBJECTS, Attributes
 
 _FRESH = RandomBits((2,))
 
@@ -300,6 +301,7 @@ class Generator(Distributions):
         return _order(Tensor(self._next()), count)
 
 
+OBJECTS[Generator] = Attributes(("_key", "_count"), {"_trace": None})
 pytree.register(
     Generator,
     lambda g: ((g._key, g._count), None, ("_key", "_count")),

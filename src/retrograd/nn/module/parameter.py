@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -49,6 +49,15 @@ class Parameter(Tensor):
         self.trainable = requires_grad
         self.looked = []
         super().__init__(node, requires_grad)
+
+    if not TYPE_CHECKING:  # a type checker knows all attributes there are
+
+        def __getattr__(self, name: str) -> Any:
+            """`looked` of a parameter that native code made."""
+            if name == "looked":
+                self.looked = []
+                return self.looked
+            return super().__getattr__(name)
 
     @property
     def grad(self) -> Any:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from retrograd import pytree
 from retrograd.errors import ShapeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn.module.parameter import Parameter
+from retrograd.tree_plan import Again, Items, ModuleNode, ParameterLeaf, Static, Subtree
 
 
 class Composite:
@@ -107,69 +106,6 @@ def _below(owner: Member, m: Member) -> Member:
 # -- taking apart ------------------------------------------------------------------------------
 
 
-class Static:
-    """Configuration, as part of a structure: compared by type and value."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Static) or type(self.value) is not type(other.value):
-            return False
-        if self.value is other.value:
-            return True
-        if isinstance(self.value, np.ndarray):
-            return self.value.dtype == other.value.dtype and np.array_equal(self.value, other.value)
-        return bool(self.value == other.value)
-
-    def __hash__(self) -> int:
-        try:
-            return hash((type(self.value), self.value))
-        except TypeError:
-            return hash(type(self.value))
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-
-class ParameterLeaf(NamedTuple):
-    """A parameter."""
-
-    at: int
-    trainable: bool
-
-
-class Subtree(NamedTuple):
-    """Any other tensor or pytree."""
-
-    at: int
-
-
-class Items(NamedTuple):
-    """A list, tuple or dict."""
-
-    kind: type
-    keys: tuple[Any, ...]
-    values: tuple[Any, ...]
-
-
-class ModuleNode(NamedTuple):
-    """A module: its class and attributes. The number tells it from others of its kind."""
-
-    cls: type
-    number: int
-    keys: tuple[str, ...]
-    values: tuple[Any, ...]
-
-
-class Again(NamedTuple):
-    """A module that was met before."""
-
-    number: int
-
-
 class _Splitter:
     def __init__(self) -> None:
         self.children: list[Any] = []
@@ -189,7 +125,7 @@ class _Splitter:
         if isinstance(value, _ATOMS):
             return Static(value)
         if isinstance(value, Parameter):
-            return ParameterLeaf(self.child(value, path), value.trainable)
+            return ParameterLeaf(self.child(value, path), value.trainable, Parameter)
         if isinstance(value, Composite):
             return self.module(value, path)
         if type(value) in (list, tuple):

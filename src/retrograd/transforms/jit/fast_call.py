@@ -246,12 +246,12 @@ class CacheEntry:
     def __init__(self, traced: CompiledFunction, shaped: Any, site: CallSite) -> None:
         joins = not is_plain(traced.structure)
         listed = pytree.flatten([0] * len(traced.fixed))[1] if joins else traced.structure
-        puts, root = unflatten_program(listed, traced.fixed, COMPUTED)
+        puts, root, classes = unflatten_program(listed, traced.fixed, COMPUTED)
         donors = [i for i, _ in site.donors]
         self.traced = traced
         self._shaped, self._joins, self._donors = shaped, joins, site.donors
         self.record = CallRecord(
-            shaped, site.numbers, donors, traced.captured, puts, root, self, joins
+            shaped, site.numbers, donors, traced.captured, puts, root, self, joins, classes
         )
 
     def finish(self, pending: Any, arguments: Any) -> Any:
