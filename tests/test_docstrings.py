@@ -41,7 +41,7 @@ NO_ARRAYS = {
         "can_cast", "dashboard", "debug", "finfo", "flush_subnormals", "gradcheck", "iinfo", "info",
         "isdtype", "load_graph", "no_grad", "num_threads", "profile",
     },
-    "nn": {"LoadResult", "Module", "ModuleDict", "ModuleList"},
+    "nn": {"LoadResult", "ModelSummary", "Module", "ModuleDict", "ModuleInfo", "ModuleList"},
     "nn.init": {"calculate_gain", "default_generator", "fans", "seed"},
     "optim": {"Optimizer"},
     "gnn": {"Edge", "Names", "from_edge_list", "from_networkx", "from_table", "to_networkx"},
@@ -50,12 +50,13 @@ NO_ARRAYS = {
 # Names that nothing refuses: records of results, and what takes no arguments.
 NO_ERRORS = {
     "rg": {"__array_namespace_info__", "backends", "cache_stats", "info", "profile"},
-    "nn": {"LoadResult"},
+    "nn": {"LoadResult", "ModelSummary", "ModuleInfo"},
     "nn.init": {"default_generator"},
     "gnn": {"Edge", "Names", "NodeGradients", "Route", "Routing"},
     "random.Generator": {"jump", "state_dict"},
 }
-EXEMPT = {"shape": NO_ARRAYS, "error": NO_ERRORS, "example": {"nn": {"LoadResult"}}}
+NO_EXAMPLES = {"nn": {"LoadResult", "ModelSummary", "ModuleInfo"}}
+EXEMPT = {"shape": NO_ARRAYS, "error": NO_ERRORS, "example": NO_EXAMPLES}
 
 # How many names of a room lack a part, where that is not 0: these numbers only fall.
 MISSING: dict[str, dict[str, int]] = {}

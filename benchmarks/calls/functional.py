@@ -17,7 +17,8 @@ sigmoid silu softplus softshrink softsign tanh tanhshrink
 DROPPING = ("dropout", "alpha_dropout")
 LIKE = """
 binary_cross_entropy binary_cross_entropy_with_logits huber_loss kl_div l1_loss mse_loss
-smooth_l1_loss poisson_nll_loss cosine_similarity pairwise_distance
+smooth_l1_loss poisson_nll_loss cosine_similarity pairwise_distance dice_loss tversky_loss
+sigmoid_focal_loss distillation_loss
 """
 ADAPTIVE = "adaptive_avg_pool adaptive_max_pool"
 POOLS = "avg_pool max_pool"
@@ -40,9 +41,13 @@ def _activations(a: Arrays) -> dict[str, Call]:
         "dropout3d": lambda: F.dropout3d(a.volume, 0.5, True, generator=g),
         "feature_alpha_dropout": lambda: F.feature_alpha_dropout(a.image, 0.5, True, generator=g),
         "glu": lambda: F.glu(a.image, dim=2),
+        **{
+            name: partial(getattr(F, name), a.image, dim=2) for name in ("swiglu", "geglu", "reglu")
+        },
         "gumbel_softmax": lambda: F.gumbel_softmax(x, generator=g),
         "prelu": lambda: F.prelu(x, rg.tensor([0.2])),
         "rrelu": lambda: F.rrelu(x),
+        "spatial_dropout": lambda: F.spatial_dropout(a.image, 0.5, True, generator=g),
         "threshold": lambda: F.threshold(x, 0.5, 0.0),
     }
 
@@ -62,6 +67,7 @@ def _losses(a: Arrays) -> dict[str, Call]:
             rg.tensor([3, 3]),
             rg.tensor([2, 2]),
         ),
+        "focal_loss": lambda: F.focal_loss(x, labels),
         "gaussian_nll_loss": lambda: F.gaussian_nll_loss(x, y, x),
         "hinge_embedding_loss": lambda: F.hinge_embedding_loss(x, signs),
         "hinge_loss": lambda: F.hinge_loss(x, signs),
@@ -72,6 +78,7 @@ def _losses(a: Arrays) -> dict[str, Call]:
         "multilabel_soft_margin_loss": lambda: F.multilabel_soft_margin_loss(x, y),
         "nll_loss": lambda: F.nll_loss(logits, labels),
         "soft_margin_loss": lambda: F.soft_margin_loss(x, signs),
+        "squared_hinge_loss": lambda: F.squared_hinge_loss(x, signs),
         "triplet_margin_loss": lambda: F.triplet_margin_loss(x, y, x),
         "triplet_margin_with_distance_loss": lambda: F.triplet_margin_with_distance_loss(x, y, x),
     }
@@ -135,6 +142,8 @@ def _layers(a: Arrays) -> dict[str, Call]:
     three = a.uniform(3)
     query = a.uniform(n, 2, 4)
     return {
+        "alibi_bias": lambda: F.alibi_bias(2, n, n + 2),
+        "alibi_slopes": lambda: F.alibi_slopes(6),
         "batch_norm": lambda: F.batch_norm(image, None, None, three, three, True),
         "bilinear": lambda: F.bilinear(x, x, a.uniform(3, n + 2, n + 2)),
         "cdist": lambda: F.cdist(x, a.y),
@@ -153,6 +162,8 @@ def _layers(a: Arrays) -> dict[str, Call]:
         "one_hot": lambda: F.one_hot(a.rows, n),
         "pdist": lambda: F.pdist(x),
         "rms_norm": lambda: F.rms_norm(x, (n + 2,)),
+        "rotary_embedding": lambda: F.rotary_embedding(query),
         "running_statistics": lambda: F.running_statistics(image, three, three),
         "scaled_dot_product_attention": lambda: F.scaled_dot_product_attention(query, query, query),
+        "sinusoidal_positions": lambda: F.sinusoidal_positions(a.rows, 4),
     }  # fmt: skip

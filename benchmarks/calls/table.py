@@ -31,6 +31,7 @@ _OTHER = """
     can_cast checkpoint cond custom_jvp custom_vjp dashboard debug finfo fixed_point
     flush_subnormals fori_loop grad gradcheck hessian hvp iinfo isdtype jacfwd jacobian jacrev jit
     info jvp linearize load_graph minimize no_grad num_threads numerical_gradient odeint profile
+    nn.functional.rotary_frequencies
     result_type root scan spec trace value_and_grad vjp vmap while_loop from_dlpack
     random.Generator.jump random.Generator.load_state_dict random.Generator.split
     random.Generator.state_dict

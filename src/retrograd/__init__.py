@@ -278,7 +278,7 @@ from retrograd.transforms.jvp import jvp, linearize
 from retrograd.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from retrograd import data, gnn, io, metrics, micrograd, nn, optim, solvers, testing
+    from retrograd import amp, data, gnn, io, metrics, micrograd, nn, optim, solvers, testing
     from retrograd.api.dashboard import dashboard
     from retrograd.api.debug import debug
     from retrograd.api.info import info
@@ -303,6 +303,7 @@ pi = 3.141592653589793
 
 # What not every program needs is imported when it is first asked for: a module, or a name of one.
 LATER = {
+    "amp": "retrograd.amp",
     "data": "retrograd.data",
     "fft": "retrograd.functions.fft",
     "gnn": "retrograd.gnn",
@@ -342,6 +343,7 @@ if not TYPE_CHECKING:  # a type checker knows all names there are
 
 
 __all__ = [
+    "amp",
     "angle",
     "complex",
     "complex64",

@@ -5,9 +5,17 @@ expect, so that `except ValueError` keeps working. A message says what was asked
 (op, shapes, dtypes, node name, source line), what was expected, and the remedy.
 """
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a message about a name that there is not: the known one that is most like it."""
+    found = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 class RetrogradError(Exception):

@@ -25,7 +25,7 @@ from retrograd.ir.dtype import (
     uint64,
 )
 from retrograd.ir.graph import Graph, reachable, substitute
-from retrograd.ir.graph_stats import Stats, stats
+from retrograd.ir.graph_stats import Stats, operations_by_scope, stats
 from retrograd.ir.interpreter import apply, interpret
 from retrograd.ir.node import (
     Node,
@@ -103,6 +103,7 @@ __all__ = [
     "solve",
     "spec",
     "substitute",
+    "operations_by_scope",
     "stats",
     "uint8",
     "uint16",

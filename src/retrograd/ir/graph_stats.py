@@ -120,6 +120,21 @@ def _repeated(graph: Nested) -> Iterator[tuple[Node, Count]]:
             todo += [(g, times * steps) for g, steps in held]
 
 
+def operations_by_scope(graph: Nested) -> dict[str, Count]:
+    """How many operations the nodes of each scope are, those of transcendental functions included;
+    what is inside of a node counts with its scope."""
+    found: dict[str, _Sum] = {}
+    for node in graph.body:
+        total = found.setdefault(node.scope, _Sum())
+        held = node.prim.repeated(*[x.type for x in node.inputs])
+        if not held:
+            total.add(_work(node)[1])
+        for inside, steps in held:
+            for inner, times in _repeated(inside):
+                total.add(_work(inner)[1] * times * steps)
+    return {scope: x.total for scope, x in found.items()}
+
+
 class _Sum:
     """A sum of counts. Equal counts are counted first, so that a long sum of `Dim`s is linear."""
 

@@ -1,12 +1,13 @@
 """Neural networks: modules, layers, losses, initial values."""
 
 from retrograd.functions.tensor.sparse_grad import RowSparse
-from retrograd.nn import functional, init, utils
+from retrograd.nn import functional, init, lora, losses, utils
+from retrograd.nn.casting import MixedPrecision, cast
 from retrograd.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from retrograd.nn.functional import losses
 from retrograd.nn.layers.activations import (
     CELU,
     ELU,
+    GEGLU,
     GELU,
     GLU,
     SELU,
@@ -20,6 +21,7 @@ from retrograd.nn.layers.activations import (
     LogSoftmax,
     Mish,
     PReLU,
+    ReGLU,
     ReLU,
     ReLU6,
     RReLU,
@@ -31,11 +33,16 @@ from retrograd.nn.layers.activations import (
     Softplus,
     Softshrink,
     Softsign,
+    SwiGLU,
     Tanh,
     Tanhshrink,
     Threshold,
 )
-from retrograd.nn.layers.attention import MultiHeadAttention, MultiheadAttention
+from retrograd.nn.layers.attention import (
+    GroupedQueryAttention,
+    MultiHeadAttention,
+    MultiheadAttention,
+)
 from retrograd.nn.layers.convolution import (
     Conv1d,
     Conv2d,
@@ -51,8 +58,14 @@ from retrograd.nn.layers.dropout import (
     Dropout2d,
     Dropout3d,
     FeatureAlphaDropout,
+    SpatialDropout,
+    SpatialDropout1D,
+    SpatialDropout2D,
+    SpatialDropout3D,
 )
 from retrograd.nn.layers.embedding import Embedding, EmbeddingBag
+from retrograd.nn.layers.feed_forward import FeedForward
+from retrograd.nn.layers.kv_cache import GrowingKVCache, KVCache, SlidingKVCache
 from retrograd.nn.layers.lazy import (
     LazyBatchNorm1d,
     LazyBatchNorm2d,
@@ -76,11 +89,16 @@ from retrograd.nn.layers.losses import (
     CosineEmbeddingLoss,
     CrossEntropyLoss,
     CTCLoss,
+    DiceLoss,
+    DistillationLoss,
+    FocalLoss,
     GaussianNLLLoss,
     HingeEmbeddingLoss,
+    HingeLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
+    LinearCrossEntropyLoss,
     MarginRankingLoss,
     MSELoss,
     MultiLabelMarginLoss,
@@ -88,10 +106,13 @@ from retrograd.nn.layers.losses import (
     MultiMarginLoss,
     NLLLoss,
     PoissonNLLLoss,
+    SigmoidFocalLoss,
     SmoothL1Loss,
     SoftMarginLoss,
+    SquaredHingeLoss,
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
+    TverskyLoss,
 )
 from retrograd.nn.layers.normalization import (
     BatchNorm1d,
@@ -143,6 +164,12 @@ from retrograd.nn.layers.pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from retrograd.nn.layers.positions import (
+    ALiBi,
+    LearnedPositionalEncoding,
+    RotaryEmbedding,
+    SinusoidalPositionalEncoding,
+)
 from retrograd.nn.layers.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from retrograd.nn.layers.reshape import (
     ChannelShuffle,
@@ -166,11 +193,14 @@ from retrograd.nn.layers.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from retrograd.nn.model_summary import ModelSummary, ModuleInfo, summary
+from retrograd.nn.module.buffer import Buffer
 from retrograd.nn.module.module import LoadResult, Module
 from retrograd.nn.module.parameter import Parameter
 
 __all__ = [
     # modules
+    "Buffer",
     "LoadResult",
     "Module",
     "ModuleDict",
@@ -250,6 +280,7 @@ __all__ = [
     "LayerNorm",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
@@ -319,6 +350,35 @@ __all__ = [
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",
+    # beyond PyTorch
+    "MixedPrecision",
+    "ModelSummary",
+    "ModuleInfo",
+    "cast",
+    "summary",
+    "ALiBi",
+    "DiceLoss",
+    "DistillationLoss",
+    "FeedForward",
+    "FocalLoss",
+    "GEGLU",
+    "GroupedQueryAttention",
+    "GrowingKVCache",
+    "HingeLoss",
+    "KVCache",
+    "LearnedPositionalEncoding",
+    "ReGLU",
+    "RotaryEmbedding",
+    "SigmoidFocalLoss",
+    "SinusoidalPositionalEncoding",
+    "SlidingKVCache",
+    "SpatialDropout",
+    "SpatialDropout1D",
+    "SpatialDropout2D",
+    "SpatialDropout3D",
+    "SquaredHingeLoss",
+    "SwiGLU",
+    "TverskyLoss",
     # layers that learn their sizes
     "LazyBatchNorm1d",
     "LazyBatchNorm2d",
@@ -336,6 +396,7 @@ __all__ = [
     # functions
     "functional",
     "init",
+    "lora",
     "losses",
     "utils",
 ]

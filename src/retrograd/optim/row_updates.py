@@ -9,11 +9,13 @@ read and written. The bits are the same, as the sums and the steps of these rows
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+import retrograd as rg
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim, Node, TensorType, full, int32, int64
 from retrograd.ops.elementwise import add, cast
@@ -21,6 +23,7 @@ from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import Constant, Iota
 from retrograd.ops.scatter import ScatterSet
 from retrograd.ops.shape import Concat, reshape, slice_axis
+from retrograd.tuning import TUNING
 
 SHARE = 4  # a table has at least so many rows for each one that is looked at
 
@@ -50,13 +53,27 @@ def row_gradient(g: Tensor) -> RowGradient | None:
         return None
     flat = [cast(reshape(s.inputs[1], (k,)), int64) for s, k in zip(sums, counts, strict=True)]
     index = flat[0] if len(flat) == 1 else Concat(0)(*flat)
-    # Positions of positions: what is left of them in a row is one place for all that are equal.
-    start = full(0, TensorType(int32, (n,)))
-    place = Gather(0)(ScatterSet(0)(start, index, Iota((total,), 0, int32)()), index)
+    place = _places(index, total, n)
     ends = np.cumsum([0, *counts]).tolist()
     parts = iter([slice_axis(place, 0, a, b) for a, b in itertools.pairwise(ends)])
     values = Gather(0)(_added(g.node, parts, total), place)
     return RowGradient(index, Tensor(values))
+
+
+def _places(index: Node, total: int, n: int) -> Node:
+    """For each of positions in a table of n rows one number below `total`, the same for all that
+    are equal."""
+    if total * (TUNING.sort_element_ns * math.log2(total + 1) + TUNING.search_value_ns) < (
+        n * int32.itemsize * TUNING.byte_ns
+    ):
+        # Where it stands in order: what this takes does not grow with the table.
+        row = Tensor(index)
+        row = rg.where(row < 0, row + n, row)
+        place: Node = rg.searchsorted(rg.sort(row), row).node
+        return place
+    # Positions of positions: what is left of them in a row is one place for all that are equal.
+    start = full(0, TensorType(int32, (n,)))
+    return Gather(0)(ScatterSet(0)(start, index, Iota((total,), 0, int32)()), index)
 
 
 def _sums(g: Node) -> list[Node]:

@@ -89,3 +89,22 @@ def test_gumbel_softmax() -> None:
 
     a, b = (rg.grad(lambda x, h=h: total(x, h))(logits[:5]).numpy() for h in (True, False))
     np.testing.assert_allclose(a, b, 1e-12)
+
+
+@pytest.mark.parametrize("name", ["swiglu", "geglu", "reglu"])
+def test_gated(name: str) -> None:
+    """The activation of the first half, or array, times the second."""
+    x = normal(3, 6)
+    plain: Any = {"swiglu": F.silu, "geglu": F.gelu, "reglu": F.relu}[name]
+    gated: Any = getattr(F, name)
+    expected = plain(x[:, :3]).numpy() * x[:, 3:]
+    np.testing.assert_allclose(gated(x).numpy(), expected, rtol=1e-12)
+    np.testing.assert_array_equal(gated(x[:, :3], x[:, 3:]).numpy(), gated(x).numpy())
+    np.testing.assert_array_equal(gated(x.T, dim=0).numpy(), gated(x).numpy().T)
+    assert rg.gradcheck(gated, rg.tensor(x))
+    layer: Any = getattr(nn, {"swiglu": "SwiGLU", "geglu": "GEGLU", "reglu": "ReGLU"}[name])
+    np.testing.assert_array_equal(layer(dim=0)(x.T).numpy(), gated(x).numpy().T)
+    with pytest.raises(rg.ShapeError, match="even size"):
+        gated(x[:, :5])
+    with pytest.raises(rg.ShapeError, match="one shape"):
+        gated(x, x[:, :1])

@@ -197,3 +197,35 @@ def test_against_pytorch(rows, keys, causal):
     arrays = normal(2, 3, rows, 16), normal(2, 3, keys, 16, seed=1), normal(2, 3, keys, 8, seed=2)
     f = lambda m, q, k, v: m.scaled_dot_product_attention(q, k, v, is_causal=causal)
     compare(f, arrays, "causal" if causal else "all")
+
+
+@pytest.mark.parametrize("mask", ["none", "pairs", "heads", "samples", "added"])
+def test_grouped_queries_are_repeated_keys(mask):
+    """Also where leading axes broadcast, and with masks for heads."""
+    r = np.random.default_rng(1)
+    q, k, v = r.normal(size=(1, 6, 5, 4)), r.normal(size=(3, 2, 7, 4)), r.normal(size=(3, 2, 7, 3))
+    masks = {
+        "none": None,
+        "pairs": r.random((5, 7)) < 0.7,
+        "heads": r.random((6, 5, 7)) < 0.7,
+        "samples": r.random((3, 1, 1, 7)) < 0.7,
+        "added": r.normal(size=(3, 6, 5, 7)),
+    }
+    wide = [np.repeat(x, 3, axis=1) for x in (k, v)]
+
+    def slopes(f):
+        return rg.grad(lambda *xs: (f(*xs) ** 2).sum(), argnums=(0, 1, 2))
+
+    attend: Any = F.scaled_dot_product_attention
+    grouped = lambda q, k, v: attend(q, k, v, masks[mask], enable_gqa=True, window_size=(3, 2))
+    expected = attend(q, *wide, masks[mask], window_size=(3, 2))
+    np.testing.assert_allclose(grouped(q, k, v).numpy(), expected.numpy(), rtol=1e-10, atol=1e-12)
+    mine = slopes(grouped)(q, k, v)
+    dq, dk, dv = slopes(lambda q, k, v: attend(q, k, v, masks[mask], window_size=(3, 2)))(q, *wide)
+    shared = [x.numpy().reshape(3, 2, 3, 7, -1).sum(axis=2) for x in (dk, dv)]
+    for a, b in zip(mine, [dq.numpy(), *shared], strict=True):
+        np.testing.assert_allclose(a.numpy(), b, rtol=1e-9, atol=1e-12)
+    with pytest.raises(rg.ShapeError, match="as many heads"):
+        attend(q, k, v[:, :1], enable_gqa=True)
+    with pytest.raises(rg.ShapeError, match=r"\(4, 5, 7\), does not broadcast to \(3, 6, 5, 7\)"):
+        attend(q, k, v, np.ones((4, 5, 7), bool), enable_gqa=True)

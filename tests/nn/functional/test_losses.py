@@ -7,6 +7,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.errors import OptionError
 from tests.nn.functional.torch_cases import Case, compare, normal, uniform
 
 L = nn.losses
@@ -176,3 +177,57 @@ AGAINST_TORCH: dict[str, Case] = {
 def test_as_in_torch(name: str) -> None:
     f, arrays = AGAINST_TORCH[name]
     compare(f, arrays, name)
+
+
+# -- distillation --------------------------------------------------------------------------------
+def _log_softmax(x):
+    return x - np.log(np.exp(x).sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_distillation_by_hand(temperature):
+    p, q = (_log_softmax(z / temperature) for z in (T, X))
+    each = temperature**2 * (np.exp(p) * (p - q)).sum(axis=1)
+    found = L.distillation_loss(X, T, temperature=temperature, reduction="none")
+    np.testing.assert_allclose(found.numpy(), each, rtol=1e-12)
+    labels = np.array([0, 3, 1, 2, 3])
+    mixed = L.distillation_loss(X, T, labels, temperature, 0.3)
+    hard = -_log_softmax(X)[np.arange(5), labels].mean()
+    assert mixed.item() == pytest.approx(0.3 * each.mean() + 0.7 * hard)
+    assert rg.gradcheck(lambda x: L.distillation_loss(x, T, labels, temperature), rg.tensor(X))
+    module = nn.DistillationLoss(temperature, 0.3)
+    assert module(X, T, labels).item() == mixed.item()
+
+
+def test_distillation_of_impossible_classes_and_refusals():
+    teacher = np.array([[0.0, -np.inf]])
+    assert L.distillation_loss([[0.0, 0.0]], teacher, temperature=1.0).item() == pytest.approx(
+        math.log(2)
+    )
+    with pytest.raises(OptionError, match="temperature is positive"):
+        L.distillation_loss(X, T, temperature=0)
+    with pytest.raises(OptionError, match="alpha"):
+        L.distillation_loss(X, T, alpha=2)
+
+
+@pytest.mark.torch
+def test_distillation_against_torch():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+    f = torch.nn.functional
+    x = torch.tensor(X, requires_grad=True)
+    log_p, log_q = (f.log_softmax(z / 2.5, 1) for z in (torch.tensor(T), x))
+    expected = 6.25 * f.kl_div(log_q, log_p, reduction="batchmean", log_target=True)
+    expected.backward()
+    y = rg.tensor(X, requires_grad=True)
+    found = L.distillation_loss(y, T, temperature=2.5)
+    found.backward()
+    assert found.item() == pytest.approx(expected.item(), rel=1e-12)
+    np.testing.assert_allclose(y.grad.numpy(), x.grad.numpy(), rtol=1e-10, atol=1e-14)
+
+
+def test_squared_hinge():
+    signs = np.where(T > 0, 1.0, -1.0)
+    expected = (np.maximum(0, 2 - signs * X) ** 2).mean()
+    assert L.squared_hinge_loss(X, signs, margin=2.0).item() == pytest.approx(expected)
+    assert nn.SquaredHingeLoss(margin=2.0)(X, signs).item() == pytest.approx(expected)
+    assert nn.HingeLoss(margin=2.0, squared=True)(X, signs).item() == pytest.approx(expected)

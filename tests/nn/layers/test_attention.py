@@ -8,6 +8,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.errors import OptionError, ShapeError
 
 F = nn.functional
 rng = np.random.default_rng(2)
@@ -220,3 +221,93 @@ def test_attention_masks() -> None:
         found = own(x, x, x, pad, attn_mask=mask, average_attn_weights=mean)
         for a, b in zip(found, want, strict=True):
             np.testing.assert_allclose(a.numpy(), b.detach().numpy(), 1e-9, 1e-11)
+
+
+# -- grouped queries -----------------------------------------------------------------------------
+GROUPED = np.random.default_rng(5).normal(size=(2, 7, 12))
+
+
+def grouped(groups, **options):
+    return nn.GroupedQueryAttention(
+        12, 6, groups, dtype=rg.float64, generator=rg.random.Generator(3), **options
+    )
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 6])
+def test_grouped_queries_in_numpy(groups):
+    """Head by head: query head h has the keys of group h // (heads / groups)."""
+    layer = grouped(groups, bias=True)
+    w = {k: v.numpy() for k, v in layer.state_dict().items()}
+    q, k, v, o = (lambda x, n=n: x @ w[f"{n}_proj.weight"].T + w[f"{n}_proj.bias"] for n in "qkvo")
+    qs, ks, vs = q(GROUPED), k(GROUPED), v(GROUPED)
+    heads = []
+    for h in range(6):
+        g = h // (6 // groups)
+        a, b, c = (z[..., 2 * i : 2 * i + 2] for z, i in ((qs, h), (ks, g), (vs, g)))
+        scores = np.where(np.tri(7, dtype=bool), a @ b.swapaxes(1, 2) / np.sqrt(2), -np.inf)
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        heads.append(shares / shares.sum(-1, keepdims=True) @ c)
+    expected = o(np.concatenate(heads, axis=-1))
+    np.testing.assert_allclose(layer(GROUPED).numpy(), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("window", [None, 0, 2])
+@pytest.mark.parametrize("parts", [[1] * 7, [3, 1, 3], [7]])
+def test_grouped_queries_with_a_cache(window, parts):
+    layer = grouped(2, window_size=window, rotary=nn.RotaryEmbedding())
+    whole = layer(GROUPED).numpy()
+    for cache in (layer.make_cache(2, 9), nn.KVCache.zeros(2, 2, 7, 2, rg.float64)):
+        found, at = [], 0
+        for n in parts:
+            y, cache = layer(GROUPED[:, at : at + n], cache=cache)
+            found.append(y.numpy())
+            at += n
+        np.testing.assert_allclose(np.concatenate(found, 1), whole, rtol=1e-10, atol=1e-12)
+    assert isinstance(layer.make_cache(2, 9), nn.KVCache if window is None else nn.SlidingKVCache)
+
+
+def test_grouped_queries_with_padding_in_front():
+    """A mask hides keys from a sample, whose positions begin later."""
+    layer = grouped(2, rotary=nn.RotaryEmbedding())
+    alone = layer(GROUPED[1:, 2:]).numpy()
+    seen = np.ones((2, 1, 1, 7), bool)
+    seen[1, ..., :2] = False
+    positions = np.stack([np.arange(7), np.arange(7) - 2])
+    y = layer(GROUPED, positions, seen).numpy()
+    np.testing.assert_allclose(y[1:, 2:], alone, rtol=1e-10, atol=1e-12)
+    cached, _ = layer(GROUPED, positions, seen, cache=layer.make_cache(2, 7))
+    np.testing.assert_allclose(cached.numpy()[1:, 2:], alone, rtol=1e-10, atol=1e-12)
+    added = np.where(seen, 0.0, -np.inf)
+    cached, _ = layer(GROUPED, positions, added, cache=layer.make_cache(2, 7))
+    np.testing.assert_allclose(cached.numpy()[1:, 2:], alone, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("groups", [1, 3])
+def test_grouped_queries_against_torch(groups):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+    layer = grouped(groups)
+    w = {k: torch.tensor(v.numpy(), requires_grad=True) for k, v in layer.state_dict().items()}
+    x = torch.tensor(GROUPED)
+    q, k, v = ((x @ w[f"{n}_proj.weight"].T).reshape(2, 7, -1, 2).transpose(1, 2) for n in "qkv")
+    y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    expected = y.transpose(1, 2).reshape(2, 7, 12) @ w["o_proj.weight"].T
+    expected.square().sum().backward()
+    found = layer(GROUPED)
+    np.testing.assert_allclose(found.numpy(), expected.detach().numpy(), rtol=1e-10, atol=1e-12)
+    (found * found).sum().backward()
+    for name, p in layer.named_parameters():
+        np.testing.assert_allclose(p.grad.numpy(), w[name].grad.numpy(), rtol=1e-8, atol=1e-12)
+
+
+def test_grouped_queries_refuse():
+    with pytest.raises(ShapeError, match="multiple of num_kv_heads, 4"):
+        nn.GroupedQueryAttention(12, 6, 4)
+    layer = grouped(2, causal=False)
+    with pytest.raises(OptionError, match="causal"):
+        layer(GROUPED, cache=layer.make_cache(2, 7))
+
+
+def test_grouped_queries_of_nothing():
+    assert grouped(2)(np.ones((2, 0, 12))).shape == (2, 0, 12)
+    assert grouped(2)(np.ones((0, 3, 12))).shape == (0, 3, 12)

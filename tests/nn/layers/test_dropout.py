@@ -97,3 +97,22 @@ def test_update_moves_the_streams_on(compiled):
         model, state, value = step(model, state)
         values.append(value.item())
     assert len(set(values)) == 4
+
+
+def test_spatial_dropout_drops_channels_that_are_last():
+    for layer, shape in (
+        (nn.SpatialDropout(0.3), (50, 2, 40)),
+        (nn.SpatialDropout1D(0.3), (50, 2, 40)),
+        (nn.SpatialDropout2D(0.3), (50, 2, 3, 40)),
+        (nn.SpatialDropout3D(0.3), (50, 2, 3, 2, 40)),
+    ):
+        y = layer(np.ones(shape)).numpy()
+        first = y.reshape(50, -1, 40)[:, :1]
+        assert (y.reshape(50, -1, 40) == first).all()
+        assert (first != 0).mean() == pytest.approx(0.7, abs=0.05)
+        assert set(np.unique(first)) == {0, 1 / 0.7}
+        assert (layer.eval()(np.ones(shape)).numpy() == 1).all()
+    with pytest.raises(rg.ShapeError, match="has 4 axes"):
+        nn.SpatialDropout2D()(np.ones((2, 3, 4)))
+    with pytest.raises(rg.ShapeError, match=r"\[N, \.\.\., C\]"):
+        nn.SpatialDropout()(np.ones(3))

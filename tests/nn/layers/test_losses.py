@@ -76,3 +76,25 @@ def test_probabilities_sum_to_one_and_compile() -> None:
 def test_refusals(f: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         f()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("out", [(), (3,)])
+def test_linear_cross_entropy_against_torch(out: tuple[int, ...]) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+    w = [1.0, 2.0, 3.0, 4.0]
+    options: dict[str, Any] = {"out_features": out, "bias": True, "label_smoothing": 0.1}
+    theirs = torch.nn.LinearCrossEntropyLoss(
+        5, 4, weight=torch.tensor(w).double(), **options
+    ).double()
+    mine: Any = nn.LinearCrossEntropyLoss(5, 4, weight=np.array(w), dtype=rg.float64, **options)
+    state = {k: v.numpy() for k, v in theirs.state_dict().items()}
+    mine.load_state_dict(state)
+    r = np.random.default_rng(0)
+    x, t = r.normal(size=(6, 5)), r.integers(0, 4, (6, *out))
+    expected, found = theirs(torch.tensor(x), torch.tensor(t)), mine(x, t)
+    np.testing.assert_allclose(found.item(), expected.item(), rtol=1e-12)
+    expected.backward()
+    found.backward()
+    for a, b in zip(mine.parameters(), theirs.parameters(), strict=True):
+        np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-9, atol=1e-12)

@@ -293,3 +293,73 @@ def test_forward_is_required():
 def test_configurations_that_make_no_sense(make, error):
     with pytest.raises(error):
         make()
+
+
+# -- names that do not fit -----------------------------------------------------------------------
+def small() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+
+
+def test_missing_names_come_with_shapes_and_near_misses():
+    model = small()
+    state = {k.replace("0.weight", "0.wieght"): v for k, v in model.state_dict().items()}
+    with pytest.raises(rg.FormatError) as error:
+        model.load_state_dict(state)
+    text = str(error.value)
+    assert "lacks 0.weight (3, 2) (there is 0.wieght)" in text
+    assert "has no 0.wieght (there is 0.weight)" in text
+
+
+def test_a_common_beginning_of_names_is_named():
+    model = small()
+    state = {f"module.{k}": v for k, v in model.state_dict().items()}
+    with pytest.raises(rg.FormatError, match=r"names of the state begin with 'module\.'"):
+        model.load_state_dict(state)
+    wrapped = nn.ModuleDict({"net": small()})
+    with pytest.raises(rg.FormatError, match=r"names of the module begin with 'net\.'"):
+        wrapped.load_state_dict(model.state_dict())
+
+
+def test_of_many_names_the_first_are_listed_in_little_time():
+    model = nn.ModuleList([nn.Linear(1, 1) for _ in range(300)])
+    state = {f"x{k}": v for k, v in model.state_dict().items()}
+    with pytest.raises(rg.FormatError, match="and 550 more"):
+        model.load_state_dict(state)
+
+
+# -- names of PyTorch ----------------------------------------------------------------------------
+def test_buffers_parameters_and_modules_by_name():
+    class Counted(nn.Module):
+        inner: nn.Sequential
+
+        def __init__(self):
+            self.count = nn.Buffer(rg.tensor([1.0]))
+            self.scratch = nn.Buffer(rg.tensor(2.0), persistent=False)
+            self.add_module("inner", small())
+            self.register_parameter("scale", nn.Parameter(rg.ones(2)))
+            self.register_parameter("bias", None)
+
+    m = Counted()
+    assert [n for n, _ in m.named_buffers()] == ["count", "scratch"]
+    inner = ["inner.0.weight", "inner.0.bias", "inner.1.weight", "inner.1.bias"]
+    assert list(m.state_dict()) == ["count", "scale", *inner]
+    assert type(m.count) is rg.Tensor
+    m.count = nn.Buffer(rg.tensor([3.0]))
+    assert m.state_dict()["count"].tolist() == [3.0]
+    assert m.get_parameter("inner.0.weight") is m.inner[0].weight
+    assert m.get_buffer("count") is m.count
+    assert m.get_submodule("inner.1") is m.inner[1]
+    assert m.get_submodule("") is m
+    for get, name in ((m.get_parameter, "inner.0.wieght"), (m.get_submodule, "iner")):
+        with pytest.raises(AttributeError, match="did you mean 'inner"):
+            get(name)
+    with pytest.raises(rg.FormatError, match=r"identifier, not 'a\.b'"):
+        m.add_module("a.b", small())
+
+
+def test_dtypes_by_name():
+    for name in ("double", "half", "bfloat16", "float"):
+        m = getattr(small(), name)()
+        assert {p.dtype.name for p in m.parameters()} == {
+            {"double": "float64", "half": "float16", "float": "float32"}.get(name, name)
+        }

@@ -13,10 +13,13 @@ from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.scan import CumSum
+from retrograd.ops.scatter import ScatterSet
 from retrograd.ops.shape import Flip, Permute, expand
 from retrograd.runtime import fast_call
 from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.executable import Executable
+from retrograd.schedule.loop_nest import MapNest
+from retrograd.schedule.planning import KernelPlan
 from tests.random_graphs import random_arrays, random_graph, same_values
 from tests.runtime.agreement import sample
 
@@ -255,3 +258,16 @@ def test_a_function_of_nothing_where_there_is_no_compiler(monkeypatch):
     monkeypatch.setattr(fast_call, "compiled", None)
     program = Executable(Graph([], [expand(constant(np.float32(2.0)), (3,), (0,))]))
     assert program([])[0].tolist() == [2] * 3
+
+
+def test_an_update_of_few_rows_in_place_has_no_loop_over_the_others():
+    table, rows, new = x("t", (4000, 5)), x("i", (3,), int64), x("n", (3, 5))
+    for op in (ScatterSet(0), ScatterAdd(0)):
+        graph = Graph([table, rows, new], [op(table, rows, new)])
+        arrays = [sample((4000, 5), float32, 0), np.array([7, 3999, 7]), sample((3, 5), float32, 1)]
+        check(graph, arrays, {0: 0})
+        apart, plan = KernelPlan(graph), KernelPlan(graph, donate=[0])
+        copies = [n for k in apart.kernels for n in k.nests if isinstance(n, MapNest)]
+        left = [n for k in plan.kernels for n in k.nests if isinstance(n, MapNest)]
+        assert any(4000 in n.loops or 20000 in n.loops for n in copies)
+        assert not any(4000 in n.loops or 20000 in n.loops for n in left)

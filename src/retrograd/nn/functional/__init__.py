@@ -3,6 +3,7 @@
 from retrograd.nn.functional.activations import (
     celu,
     elu,
+    geglu,
     gelu,
     glu,
     gumbel_softmax,
@@ -15,6 +16,7 @@ from retrograd.nn.functional.activations import (
     logsigmoid,
     mish,
     prelu,
+    reglu,
     relu,
     relu6,
     rrelu,
@@ -26,6 +28,7 @@ from retrograd.nn.functional.activations import (
     softplus,
     softshrink,
     softsign,
+    swiglu,
     tanh,
     tanhshrink,
     threshold,
@@ -73,6 +76,7 @@ from retrograd.nn.functional.dropouts import (
     dropout2d,
     dropout3d,
     feature_alpha_dropout,
+    spatial_dropout,
 )
 from retrograd.nn.functional.embeddings import embedding, embedding_bag, one_hot
 from retrograd.nn.functional.fractional_pool import fractional_max_pool2d, fractional_max_pool3d
@@ -92,6 +96,7 @@ from retrograd.nn.functional.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
+    distillation_loss,
     hinge_loss,
     huber_loss,
     kl_div,
@@ -100,6 +105,7 @@ from retrograd.nn.functional.losses import (
     mse_loss,
     nll_loss,
     smooth_l1_loss,
+    squared_hinge_loss,
 )
 from retrograd.nn.functional.margin_losses import (
     cosine_embedding_loss,
@@ -128,6 +134,19 @@ from retrograd.nn.functional.normalization import (
     pdist,
     rms_norm,
     running_statistics,
+)
+from retrograd.nn.functional.positions import (
+    alibi_bias,
+    alibi_slopes,
+    rotary_embedding,
+    rotary_frequencies,
+    sinusoidal_positions,
+)
+from retrograd.nn.functional.segmentation_losses import (
+    dice_loss,
+    focal_loss,
+    sigmoid_focal_loss,
+    tversky_loss,
 )
 
 __all__ = [
@@ -249,6 +268,22 @@ __all__ = [
     "fractional_max_pool3d",
     "linear_cross_entropy",
     "multi_head_attention_forward",
+    # beyond PyTorch
+    "alibi_bias",
+    "alibi_slopes",
+    "dice_loss",
+    "distillation_loss",
+    "focal_loss",
+    "geglu",
+    "reglu",
+    "rotary_embedding",
+    "rotary_frequencies",
+    "sigmoid_focal_loss",
+    "sinusoidal_positions",
+    "spatial_dropout",
+    "squared_hinge_loss",
+    "swiglu",
+    "tversky_loss",
     # linear maps, lookups, attention
     "bilinear",
     "embedding",

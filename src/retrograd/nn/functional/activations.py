@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import retrograd as rg
@@ -229,12 +230,71 @@ def glu(input: Any, dim: int = -1) -> Tensor:
     >>> rg.nn.functional.glu(rg.tensor([3.0, 0.0])).tolist()
     [1.5]
     """
-    x = floating(input)
-    axis = normal_axis(dim, x.ndim, "glu")
-    if not isinstance(x.shape[axis], Dim) and x.shape[axis] % 2:
-        raise ShapeError(f"glu: axis {dim} of the input, {x.shape}, must have an even size")
-    a, b = rg.split(x, 2, axis=axis)
+    a, b = _halves(floating(input), dim, "glu")
     return a * rg.sigmoid(b)
+
+
+def _gated(input: Any, other: Any, dim: int, what: str, f: Callable[[Tensor], Tensor]) -> Tensor:
+    """`f(a) b` for two arrays, or for the halves of one."""
+    if other is not None:
+        a, b = floating(input), rg.asarray(other)
+        if a.shape != b.shape:
+            raise ShapeError(f"{what}: the two inputs have one shape, not {a.shape} and {b.shape}")
+    else:
+        a, b = _halves(floating(input), dim, what)
+    return f(a) * b
+
+
+def _halves(x: Tensor, dim: int, what: str) -> Sequence[Tensor]:
+    axis = normal_axis(dim, x.ndim, what)
+    if not isinstance(x.shape[axis], Dim) and x.shape[axis] % 2:
+        raise ShapeError(f"{what}: axis {dim} of the input, {x.shape}, must have an even size")
+    return rg.split(x, 2, axis=axis)
+
+
+@located
+def swiglu(input: Any, other: Any = None, dim: int = -1) -> Tensor:
+    """`silu(a) b` (Shazeer, arXiv:2002.05202) for two arrays, or for the halves a and b of an axis
+    of one. Unlike in `glu`, it is the first that goes through the activation.
+
+    `[..., 2 n]` to `[..., n]`, or twice `[...]` to the same. `ShapeError` for an odd size or
+    different shapes, `AxisError` for an axis that the input does not have.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.swiglu(rg.tensor([1.0, 2.0])).tolist()
+    [1.4621]
+    """
+    return _gated(input, other, dim, "swiglu", rg.silu)
+
+
+@located
+def geglu(input: Any, other: Any = None, dim: int = -1, approximate: str = "none") -> Tensor:
+    """`gelu(a) b` (Shazeer, arXiv:2002.05202) for two arrays, or for the halves a and b of an axis
+    of one; `approximate` as in `gelu`.
+
+    `[..., 2 n]` to `[..., n]`, or twice `[...]` to the same. `ShapeError` for an odd size or
+    different shapes, `AxisError` for an axis that the input does not have.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.geglu(rg.tensor([1.0, 2.0])).tolist()
+    [1.6827]
+    """
+    return _gated(input, other, dim, "geglu", lambda a: rg.gelu(a, approximate))
+
+
+@located
+def reglu(input: Any, other: Any = None, dim: int = -1) -> Tensor:
+    """`relu(a) b` (Shazeer, arXiv:2002.05202) for two arrays, or for the halves a and b of an axis
+    of one.
+
+    `[..., 2 n]` to `[..., n]`, or twice `[...]` to the same. `ShapeError` for an odd size or
+    different shapes, `AxisError` for an axis that the input does not have.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.reglu(rg.tensor([-1.0, 3.0, 2.0, 2.0])).tolist()
+    [-0.0, 6.0]
+    """
+    return _gated(input, other, dim, "reglu", rg.relu)
 
 
 @located

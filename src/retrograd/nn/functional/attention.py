@@ -11,9 +11,10 @@ import retrograd as rg
 from retrograd.eager.dispatch import composite
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.activations import softmax_terms
+from retrograd.functions.broadcasting import broadcast_shapes
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.ir import Dim
+from retrograd.ir import Dim, Shape
 from retrograd.ir.source import located
 from retrograd.nn.functional.affine import here, linear
 from retrograd.nn.functional.dropouts import dropout
@@ -71,13 +72,15 @@ def _attention(
 ) -> Tensor:  # fmt: skip
     """The same with a function that drops shares."""
     q, k, v = rg.asarray(query), rg.asarray(key), rg.asarray(value)
-    if enable_gqa:
-        k, v = (_for_all_heads(x, q) for x in (k, v))
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
             f"attention{here()} of query {q.shape}, key {k.shape}, value {v.shape}: query and key "
             "must agree in the last axis, key and value in the last but one"
         )
+    if enable_gqa and (shared := _queries_per_head(q, k, v)) > 1:
+        q, k, v, attn_mask = _by_groups(q, k, v, attn_mask, shared)
+        y = _attention(q, k, v, attn_mask, is_causal, scale, False, window_size, drop)
+        return y.reshape((*y.shape[:-4], q.shape[-4] * shared, *y.shape[-2:]))
     dtype = rg.result_type(q, k, v)
     if dtype.is_half:
         q, k, v = (x.astype(rg.float32) for x in (q, k, v))
@@ -87,7 +90,7 @@ def _attention(
     allowed, empty = _in_window(rows, keys, window_size, is_causal), False
     if attn_mask is not None:
         mask, empty = rg.asarray(attn_mask), True
-        _check_mask(mask, scores)
+        _check_mask(mask, scores.shape)
         if mask.dtype.is_float:
             scores = scores + mask.astype(scores.dtype)
         else:
@@ -109,14 +112,36 @@ def root_scale(width: int | Dim, x: Tensor) -> Any:
     return (1 / rg.sqrt(rg.asarray(width, dtype=rg.float64))).astype(x.dtype)
 
 
-def _for_all_heads(x: Tensor, query: Tensor) -> Tensor:
-    """Keys or values, each head as often as there are heads of queries that share it."""
-    if min(x.ndim, query.ndim) < 3 or not x.shape[-3] or query.shape[-3] % x.shape[-3]:
+def _queries_per_head(q: Tensor, k: Tensor, v: Tensor) -> Any:
+    """How many heads of queries share one of keys and values."""
+    for x in (k, v):
+        if min(x.ndim, q.ndim) < 3 or not x.shape[-3] or q.shape[-3] % x.shape[-3]:
+            raise ShapeError(
+                f"attention{here()} with enable_gqa: the heads of the query, {q.shape}, are a "
+                f"multiple of those of key and value, {x.shape} (axis -3)"
+            )
+    if k.shape[-3] != v.shape[-3]:
         raise ShapeError(
-            f"attention{here()} with enable_gqa: the heads of the query, {query.shape}, are a "
-            f"multiple of those of key and value, {x.shape} (axis -3)"
+            f"attention{here()} with enable_gqa: key {k.shape} and value {v.shape} have as many "
+            "heads (axis -3)"
         )
-    return rg.repeat(x, query.shape[-3] // x.shape[-3], axis=-3)
+    return q.shape[-3] // k.shape[-3]
+
+
+def _by_groups(q: Tensor, k: Tensor, v: Tensor, attn_mask: Any, shared: Any) -> list[Any]:
+    """Queries `[..., heads, shared, L, E]`, and the rest with an axis of size 1 in that place, so
+    that keys and values are not copied for each head of queries."""
+    heads: Any = k.shape[-3]
+    mask: Any = attn_mask
+    if attn_mask is not None:
+        mask = rg.asarray(attn_mask)
+        lead = broadcast_shapes(q.shape[:-3], k.shape[:-3])
+        _check_mask(mask, (*lead, q.shape[-3], q.shape[-2], k.shape[-2]))
+        if mask.ndim > 2:
+            each = (1, 1) if mask.shape[-3] == 1 else (heads, shared)
+            mask = mask.reshape((*mask.shape[:-3], *each, *mask.shape[-2:]))
+    q = q.reshape((*q.shape[:-3], heads, shared, *q.shape[-2:]))
+    return [q, rg.expand_dims(k, axis=-3), rg.expand_dims(v, axis=-3), mask]
 
 
 def _in_window(rows: int | Dim, keys: int | Dim, size: Window, causal: bool) -> Tensor | None:
@@ -131,13 +156,13 @@ def _in_window(rows: int | Dim, keys: int | Dim, size: Window, causal: bool) -> 
     return reduce(rg.logical_and, parts) if parts else None
 
 
-def _check_mask(mask: Tensor, scores: Tensor) -> None:
+def _check_mask(mask: Tensor, scores: Shape) -> None:
     if not (mask.dtype.is_float or mask.dtype is rg.bool):
         raise DTypeError(f"attention{here()}: a mask is boolean or floating, not {mask.dtype}")
-    sizes = zip(reversed(mask.shape), reversed(scores.shape), strict=False)
-    if mask.ndim > scores.ndim or any(m not in (1, n) for m, n in sizes):
+    sizes = zip(reversed(mask.shape), reversed(scores), strict=False)
+    if mask.ndim > len(scores) or any(m not in (1, n) for m, n in sizes):
         raise ShapeError(
-            f"attention{here()}: the mask, {mask.shape}, does not broadcast to {scores.shape}, "
+            f"attention{here()}: the mask, {mask.shape}, does not broadcast to {scores}, "
             "(..., queries, keys)"
         )
 

@@ -137,6 +137,31 @@ def dropout3d(
 
 
 @located
+def spatial_dropout(
+    input: Any,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """`dropout` of whole channels with the channels last, `[N, ..., C]`, as Keras has it (Tompson
+    et al., arXiv:1411.4280).
+
+    The shape is that of the input. `OptionError` for a p that is no probability. `ShapeError` for
+    fewer than two axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.spatial_dropout(rg.ones((2, 4, 4, 3))).shape
+    (2, 4, 4, 3)
+    """
+    x = rg.asarray(input)
+    if x.ndim < 2:
+        raise ShapeError(f"spatial_dropout: the input is [N, ..., C], not of shape {x.shape}")
+    shape = (x.shape[0], *((1,) * (x.ndim - 2)), x.shape[-1])
+    return _dropped(x, p, training, generator, shape)
+
+
+@located
 def alpha_dropout(
     input: Any,
     p: float = 0.5,

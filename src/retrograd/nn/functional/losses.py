@@ -177,7 +177,7 @@ def cross_entropy(
         raise OptionError(f"label_smoothing is between 0 and 1, not {label_smoothing}")
     axis = min(1, x.ndim - 1)
     logp = rg.log_softmax(x, axis=axis)
-    w = _class_weight(weight, x, axis)
+    w = class_weight(weight, x, axis)
     if not t.dtype.is_float:
         return _by_index(logp, t, w, ignore_index, reduction, label_smoothing, "cross_entropy")
     if t.shape != x.shape:
@@ -212,7 +212,7 @@ def nll_loss(
     """
     x, t = as_floats(input), rg.asarray(target)
     _check_classes(x, "nll_loss")
-    w = _class_weight(weight, x, min(1, x.ndim - 1))
+    w = class_weight(weight, x, min(1, x.ndim - 1))
     return _by_index(x, t, w, ignore_index, reduction, 0.0, "nll_loss")
 
 
@@ -221,7 +221,7 @@ def _check_classes(x: Tensor, what: str) -> None:
         raise ShapeError(f"{what}: the input, {x.shape}, has no axis of classes; it is [N, C, ...]")
 
 
-def _class_weight(weight: Any, x: Tensor, axis: int) -> Tensor | None:
+def class_weight(weight: Any, x: Tensor, axis: int) -> Tensor | None:
     """Weights of the classes, shaped to be multiplied with x."""
     if weight is None:
         return None
@@ -241,25 +241,13 @@ def _by_index(
     what: str,
 ) -> Tensor:
     """The loss for targets that are class indices."""
-    axis = min(1, logp.ndim - 1)
-    if not t.dtype.is_integer:
-        raise DTypeError(f"{what}: class indices are integers, not {t.dtype}")
-    if t.shape != logp.shape[:axis] + logp.shape[axis + 1 :]:
-        raise ShapeError(
-            f"{what}: class indices for the input {logp.shape} have the shape "
-            f"{logp.shape[:axis] + logp.shape[axis + 1 :]}, not {t.shape}; classes are axis {axis}"
-        )
+    axis = classes_of(logp, t, what)
     counts = t != ignore
     at = rg.where(counts, from_front(t, logp.shape[axis]), 0)
-    at = rg.expand_dims(at, axis=axis)
-
-    def pick(x: Tensor) -> Tensor:
-        return rg.squeeze(rg.take_along_axis(x, at, axis=axis), axis=axis)
-
     weights = counts.astype(logp.dtype)
     if w is not None:
-        weights = rg.where(counts, pick(rg.broadcast_to(w, logp.shape)), 0.0)
-    loss = -pick(logp)
+        weights = rg.where(counts, picked(rg.broadcast_to(w, logp.shape), at, axis), 0.0)
+    loss = -picked(logp, at, axis)
     loss = rg.where(counts, loss if w is None else loss * weights, 0.0)
     if smoothing:
         spread = -(logp if w is None else logp * w).mean(axis=axis)
@@ -267,6 +255,25 @@ def _by_index(
     if reduction == "mean":
         return loss.sum() / weights.sum()
     return reduced(loss, reduction)
+
+
+def classes_of(x: Tensor, t: Tensor, what: str) -> int:
+    """The axis of the classes of an input, for class indices as targets, which are checked."""
+    _check_classes(x, what)
+    axis = min(1, x.ndim - 1)
+    if not t.dtype.is_integer:
+        raise DTypeError(f"{what}: class indices are integers, not {t.dtype}")
+    if t.shape != x.shape[:axis] + x.shape[axis + 1 :]:
+        raise ShapeError(
+            f"{what}: class indices for the input {x.shape} have the shape "
+            f"{x.shape[:axis] + x.shape[axis + 1 :]}, not {t.shape}; classes are axis {axis}"
+        )
+    return axis
+
+
+def picked(x: Tensor, at: Tensor, axis: int) -> Tensor:
+    """What stands at an index for each position, along the axis of the classes."""
+    return rg.squeeze(rg.take_along_axis(x, rg.expand_dims(at, axis=axis), axis=axis), axis=axis)
 
 
 def from_front(index: Tensor, size: int | Dim) -> Tensor:
@@ -378,6 +385,62 @@ def hinge_loss(
     x, t = pair(input, target, "hinge_loss")
     loss = rg.relu(margin - t * x)
     return reduced(rg.square(loss) if squared else loss, reduction)
+
+
+@composite
+def squared_hinge_loss(
+    input: Any, target: Any, reduction: str = "mean", margin: float = 1.0
+) -> Tensor:
+    """`max(0, margin - t x)**2` for targets -1 and 1: `hinge_loss` with `squared=True`.
+
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.squared_hinge_loss([0.5, 0.5], [1.0, -1.0]).item()
+    1.25
+    """
+    return hinge_loss(input, target, reduction, margin, squared=True)
+
+
+@composite
+def distillation_loss(
+    input: Any,
+    teacher: Any,
+    target: Any = None,
+    temperature: float = 2.0,
+    alpha: float = 0.5,
+    reduction: str = "mean",
+) -> Tensor:
+    """`T**2 KL(softmax(teacher / T) || softmax(input / T))` of two arrays of logits, classes along
+    axis 1, or axis 0 of a vector, at a temperature T (Hinton et al., arXiv:1503.02531). The factor
+    keeps the size of the gradient. With a `target`, as `cross_entropy` takes it, the loss is
+    `alpha` times this plus `1 - alpha` times `cross_entropy(input, target)`.
+
+    The mean is over samples, `kl_div`'s "batchmean". The teacher gets a gradient too, unless it is
+    computed under `rg.no_grad()` or `rg.stop_gradient` is applied to it.
+
+    `[N, C, ...]` twice to `[]`, or `[N, ...]` with `reduction="none"`. `OptionError` for another
+    `reduction`, a temperature that is not positive and an alpha outside of 0 to 1, `ShapeError`
+    where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.distillation_loss([[0.0, 2.0]], [[2.0, 0.0]], temperature=2.0).item()
+    1.8485
+    """
+    x, t = pair(input, teacher, "distillation_loss")
+    _check_classes(x, "distillation_loss")
+    positive("distillation_loss", "temperature", temperature)
+    if not 0 <= alpha <= 1:
+        raise OptionError(f"distillation_loss: alpha is between 0 and 1, not {alpha}")
+    axis = min(1, x.ndim - 1)
+    student, given = (rg.log_softmax(z / temperature, axis=axis) for z in (x, t))
+    loss = _times_log(rg.exp(given), given - student).sum(axis=axis)
+    loss = temperature**2 * reduced(loss, reduction)
+    if target is None:
+        return loss
+    return alpha * loss + (1 - alpha) * cross_entropy(x, target, reduction=reduction)
 
 
 @composite

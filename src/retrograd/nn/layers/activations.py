@@ -66,6 +66,54 @@ class GLU(FunctionalModule):
         super().__init__(dim=dim)
 
 
+class SwiGLU(FunctionalModule):
+    """`silu(a) b` for the halves a and b of an axis; see `functional.swiglu`.
+
+    `[..., 2 n]` to `[..., n]` along `dim`. `ShapeError` for an odd size.
+
+    >>> import retrograd as rg
+    >>> rg.nn.SwiGLU()(rg.tensor([1.0, 2.0])).tolist()
+    [1.4621]
+    """
+
+    function = staticmethod(functional.swiglu)
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__(dim=dim)
+
+
+class GEGLU(FunctionalModule):
+    """`gelu(a) b` for the halves a and b of an axis; see `functional.geglu`.
+
+    `[..., 2 n]` to `[..., n]` along `dim`. `ShapeError` for an odd size.
+
+    >>> import retrograd as rg
+    >>> rg.nn.GEGLU()(rg.tensor([1.0, 2.0])).tolist()
+    [1.6827]
+    """
+
+    function = staticmethod(functional.geglu)
+
+    def __init__(self, dim: int = -1, approximate: str = "none") -> None:
+        super().__init__(dim=dim, approximate=approximate)
+
+
+class ReGLU(FunctionalModule):
+    """`relu(a) b` for the halves a and b of an axis; see `functional.reglu`.
+
+    `[..., 2 n]` to `[..., n]` along `dim`. `ShapeError` for an odd size.
+
+    >>> import retrograd as rg
+    >>> rg.nn.ReGLU()(rg.tensor([3.0, 2.0])).tolist()
+    [6.0]
+    """
+
+    function = staticmethod(functional.reglu)
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__(dim=dim)
+
+
 class Hardshrink(FunctionalModule):
     """x where `|x|` is larger than lambd, else 0.
 

@@ -1,4 +1,4 @@
-"""Attention in several heads: `MultiheadAttention` and its shorter form for self-attention."""
+"""Attention in several heads: `MultiheadAttention`, a shorter form of it, and grouped queries."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from functools import reduce
 from typing import Any
 
 import retrograd as rg
-from retrograd.errors import DTypeError
+from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn import functional, init
 from retrograd.nn.functional.attention import check_heads
 from retrograd.nn.functional.dropouts import check_probability
+from retrograd.nn.layers.kv_cache import KVCache, SlidingKVCache
 from retrograd.nn.layers.linear import Linear
-from retrograd.nn.module.module import Module
+from retrograd.nn.module.module import Module, shown
 from retrograd.nn.module.parameter import Parameter
 
 
@@ -202,6 +203,126 @@ class MultiHeadAttention(MultiheadAttention):
             f"{self.embed_dim}, {self.num_heads}, dropout={self.dropout}, "
             f"bias={self.in_proj_bias is not None}, causal={self.causal}"
         )
+
+
+class GroupedQueryAttention(Module):
+    """Self-attention in which several heads of queries share a head of keys and values (Ainslie et
+    al., arXiv:2305.13245): `num_kv_heads` of them, a divisor of `num_heads`; with one it is
+    multi-query attention (Shazeer, arXiv:1911.02150), with `num_heads`, the default, attention as
+    usual. It is causal unless `causal=False`; `window_size` is how many keys before its own
+    position a query looks at, as in `functional.scaled_dot_product_attention`.
+
+    `rotary` is applied to queries and keys, such as `nn.RotaryEmbedding(scaling=...)`. `forward(x,
+    positions=None, attn_mask=None, cache=None)`: `[N, L, embed_dim]` to the same; `attn_mask`
+    broadcasts to `[N, num_heads, L, S]`: boolean ones are true where a query **may** look, as in
+    `scaled_dot_product_attention`, floating ones are added to the scores. With a `cache`
+    (`nn.KVCache` of `num_kv_heads` heads, `make_cache`), x are the next positions, and the result
+    is (output, cache). Parameters, as in Llama: `q_proj`, `k_proj`, `v_proj`, `o_proj`.
+
+    `ShapeError` where heads do not divide or shapes do not fit, `OptionError` for a `dropout` that
+    is no probability, and for a cache without `causal`.
+
+    >>> import retrograd as rg
+    >>> attention = rg.nn.GroupedQueryAttention(8, 4, 2, rotary=rg.nn.RotaryEmbedding())
+    >>> x = rg.ones((1, 3, 8))
+    >>> cache = attention.make_cache(1, 16)
+    >>> y, cache = attention(x[:, :2], cache=cache)
+    >>> y, cache = attention(x[:, 2:], cache=cache)
+    >>> y.shape, bool((y - attention(x)[:, 2:]).abs().max() < 1e-6)
+    ((1, 1, 8), True)
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        num_kv_heads: int | None = None,
+        head_dim: int | None = None,
+        bias: bool = False,
+        dropout: float = 0.0,
+        causal: bool = True,
+        window_size: int | None = None,
+        rotary: Any = None,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        groups = num_heads if num_kv_heads is None else num_kv_heads
+        if head_dim is None:
+            check_heads(embed_dim, num_heads)
+            head_dim = embed_dim // num_heads
+        if min(groups, num_heads, head_dim) < 1 or num_heads % groups:
+            raise ShapeError(
+                f"GroupedQueryAttention: num_heads, {num_heads}, is a multiple of num_kv_heads, "
+                f"{groups}"
+            )
+        check_probability(dropout)
+        self.embed_dim, self.head_dim = embed_dim, head_dim
+        self.num_heads, self.num_kv_heads = num_heads, groups
+        self.dropout, self.causal, self.window_size = dropout, causal, window_size
+        self.rotary = rotary
+        options: Any = {"bias": bias, "generator": generator, "dtype": dtype}
+        self.q_proj = Linear(embed_dim, num_heads * head_dim, **options)
+        self.k_proj = Linear(embed_dim, groups * head_dim, **options)
+        self.v_proj = Linear(embed_dim, groups * head_dim, **options)
+        self.o_proj = Linear(num_heads * head_dim, embed_dim, **options)
+        self.generator = (generator or init.default_generator()).split() if dropout else None
+
+    def make_cache(self, batch: int, size: int, dtype: Any = None) -> KVCache | SlidingKVCache:
+        """An empty cache for `size` positions; with a `window_size`, of the window alone."""
+        kind: type[KVCache | SlidingKVCache] = KVCache
+        if self.window_size is not None and self.window_size + 1 < size:
+            kind, size = SlidingKVCache, self.window_size + 1
+        dtype = self.k_proj.weight.dtype if dtype is None else dtype
+        return kind.zeros(batch, self.num_kv_heads, size, self.head_dim, dtype)
+
+    def forward(
+        self, input: Any, positions: Any = None, attn_mask: Any = None, cache: Any = None
+    ) -> Any:
+        x = rg.asarray(input)
+        if cache is not None and not self.causal:
+            raise OptionError("GroupedQueryAttention: a cache is for causal attention")
+        if positions is not None:
+            positions = rg.asarray(positions)
+            # One for each sample is one for all heads of it.
+            positions = positions if positions.ndim < 2 else rg.expand_dims(positions, axis=-2)
+        elif cache is not None:
+            positions = cache.positions(x.shape[-2])
+        q, k, v = (self._heads(f(x)) for f in (self.q_proj, self.k_proj, self.v_proj))
+        if self.rotary is not None:
+            q, k = self.rotary(q, positions), self.rotary(k, positions)
+        causal, window = self.causal, self.window_size
+        if cache is not None:
+            cache, k, v, seen = cache.update(k, v, window)
+            attn_mask, causal, window = _both(attn_mask, seen), False, None
+        y = functional.scaled_dot_product_attention(
+            q, k.astype(q.dtype), v.astype(q.dtype), attn_mask=attn_mask,
+            dropout_p=self.dropout if self.training else 0.0, is_causal=causal,
+            enable_gqa=self.num_heads != self.num_kv_heads, generator=self.generator,
+            window_size=window,
+        )  # fmt: skip
+        y = rg.swapaxes(y, -3, -2)
+        y = self.o_proj(y.reshape((*y.shape[:-2], self.num_heads * self.head_dim)))
+        return y if cache is None else (y, cache)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """`[..., L, heads * width]` as `[..., heads, L, width]`."""
+        heads: Any = x.shape[-1] // self.head_dim
+        return rg.swapaxes(x.reshape((*x.shape[:-1], heads, self.head_dim)), -3, -2)
+
+    def extra_repr(self) -> str:
+        return shown(
+            self, "embed_dim", "num_heads", "num_kv_heads", "head_dim", "causal", "window_size"
+        )
+
+
+def _both(mask: Any, seen: Tensor) -> Tensor:
+    """A mask of `scaled_dot_product_attention`, if any, where a boolean one is true as well."""
+    if mask is None:
+        return seen
+    mask = rg.asarray(mask)
+    return mask & seen if mask.dtype is rg.bool else rg.where(seen, mask, float("-inf"))
 
 
 def _seen(mask: Any, padding: Any) -> Any:

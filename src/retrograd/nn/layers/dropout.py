@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import retrograd as rg
+from retrograd.errors import ShapeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn import functional, init
@@ -116,3 +118,71 @@ class FeatureAlphaDropout(Dropout):
         return functional.feature_alpha_dropout(
             input, self.p, self.training, generator=self.generator
         )
+
+
+class SpatialDropout(Dropout):
+    """`Dropout` of whole channels with the channels last, as Keras has it under the names
+    `SpatialDropout1D` to `3D` (Tompson et al., arXiv:1411.4280). With the channels in axis 1 it is
+    `Dropout1d` to `Dropout3d`.
+
+    `[N, ..., C]` to the same: a number for each sample and channel is drawn. `OptionError` for a p
+    that is no probability, `ShapeError` for fewer than two axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.SpatialDropout(0.5)(rg.ones((2, 4, 4, 3))).shape
+    (2, 4, 4, 3)
+    """
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.spatial_dropout(input, self.p, self.training, generator=self.generator)
+
+
+class SpatialDropout1D(SpatialDropout):
+    """`SpatialDropout` of `[N, L, C]`.
+
+    The shape stays. `OptionError` for a p that is no probability, `ShapeError` for other numbers of
+    axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.SpatialDropout1D()(rg.ones((2, 4, 3))).shape
+    (2, 4, 3)
+    """
+
+    _axes = 3
+
+    def forward(self, input: Any) -> Tensor:
+        x = rg.asarray(input)
+        if x.ndim != self._axes:
+            raise ShapeError(
+                f"{type(self).__name__}: the input has {self._axes} axes, [N, ..., C], not the "
+                f"shape {x.shape}"
+            )
+        return super().forward(x)
+
+
+class SpatialDropout2D(SpatialDropout1D):
+    """`SpatialDropout` of `[N, H, W, C]`.
+
+    The shape stays. `OptionError` for a p that is no probability, `ShapeError` for other numbers of
+    axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.SpatialDropout2D()(rg.ones((2, 4, 4, 3))).shape
+    (2, 4, 4, 3)
+    """
+
+    _axes = 4
+
+
+class SpatialDropout3D(SpatialDropout1D):
+    """`SpatialDropout` of `[N, D, H, W, C]`.
+
+    The shape stays. `OptionError` for a p that is no probability, `ShapeError` for other numbers of
+    axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.SpatialDropout3D()(rg.ones((2, 2, 2, 2, 3))).shape
+    (2, 2, 2, 2, 3)
+    """
+
+    _axes = 5

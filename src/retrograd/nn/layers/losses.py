@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from retrograd.nn.containers import ModuleList, Sequential
 from retrograd.nn.functional.losses import from_front
 from retrograd.nn.layers.linear import Linear
 from retrograd.nn.module.functional_module import FunctionalModule
-from retrograd.nn.module.module import Module
+from retrograd.nn.module.module import Module, shown
 
 
 class Loss(FunctionalModule):
@@ -306,6 +307,203 @@ class HingeEmbeddingLoss(Loss):
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(margin=margin, reduction=reduction)
+
+
+class HingeLoss(Loss):
+    """`functional.hinge_loss` with these options.
+
+    `max(margin - t x, 0)` for targets -1 and 1, or its square. Input and target are of one shape,
+    the result is `[]`, or of that shape with `reduction="none"`. `OptionError` for a `reduction`
+    other than "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.HingeLoss()(rg.tensor([0.25, 0.25]), rg.tensor([1.0, -1.0])).item()
+    1.0
+    """
+
+    function = staticmethod(functional.hinge_loss)
+
+    def __init__(self, reduction: str = "mean", margin: float = 1.0, squared: bool = False) -> None:
+        super().__init__(reduction=reduction, margin=margin, squared=squared)
+
+
+class SquaredHingeLoss(Loss):
+    """`functional.squared_hinge_loss` with these options.
+
+    `max(margin - t x, 0)**2` for targets -1 and 1. Input and target are of one shape, the result is
+    `[]`, or of that shape with `reduction="none"`. `OptionError` for a `reduction` other than
+    "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.SquaredHingeLoss()(rg.tensor([0.5, 0.5]), rg.tensor([1.0, -1.0])).item()
+    1.25
+    """
+
+    function = staticmethod(functional.squared_hinge_loss)
+
+    def __init__(self, reduction: str = "mean", margin: float = 1.0) -> None:
+        super().__init__(reduction=reduction, margin=margin)
+
+
+class FocalLoss(Loss):
+    """`functional.focal_loss` with these options: classes by index. The weights are buffers.
+
+    `-weight[t] (1 - p)**gamma log p`, `p = softmax(x)[t]`. `[N, C, ...]` with classes `[N, ...]` to
+    `[]`, or `[N, ...]` with `reduction="none"`. `OptionError` for a `reduction` other than "none",
+    "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.FocalLoss()(rg.zeros((1, 2)), [1]).item()
+    0.1733
+    """
+
+    function = staticmethod(functional.focal_loss)
+
+    def __init__(
+        self,
+        weight: Any = None,
+        gamma: float = 2.0,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight=weight, gamma=gamma, ignore_index=ignore_index, reduction=reduction)
+
+
+class SigmoidFocalLoss(Loss):
+    """`functional.sigmoid_focal_loss` with these options, but for the mean by default.
+
+    `-a (1 - p)**gamma log p` for logits, p the probability of what is true. Input and target are of
+    one shape, the result is `[]`, or of that shape with `reduction="none"`. `OptionError` for a
+    `reduction` other than "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.SigmoidFocalLoss()(rg.zeros((1,)), rg.ones((1,))).item()
+    0.0433
+    """
+
+    function = staticmethod(functional.sigmoid_focal_loss)
+
+    def __init__(self, alpha: float = 0.25, gamma: float = 2.0, reduction: str = "mean") -> None:
+        super().__init__(alpha=alpha, gamma=gamma, reduction=reduction)
+
+
+class DiceLoss(Loss):
+    """`functional.dice_loss` with these options.
+
+    One minus the Dice coefficient of probabilities and targets, for each sample, or sample and
+    class. `[N, ...]` twice, or `[N, C, ...]` with classes `[N, ...]`, to `[]`. `OptionError` for a
+    `reduction` other than "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.DiceLoss()(rg.tensor([[1.0, 1.0, 0.0]]), rg.tensor([[1.0, 0.0, 0.0]])).item()
+    0.3333
+    """
+
+    function = staticmethod(functional.dice_loss)
+
+    def __init__(self, smooth: float = 1e-6, dim: Any = None, reduction: str = "mean") -> None:
+        super().__init__(smooth=smooth, dim=dim, reduction=reduction)
+
+
+class TverskyLoss(Loss):
+    """`functional.tversky_loss` with these options.
+
+    `1 - TP / (TP + alpha FP + beta FN)` of probabilities and targets, for each sample, or sample
+    and class. `[N, ...]` twice, or `[N, C, ...]` with classes `[N, ...]`, to `[]`. `OptionError`
+    for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> p, t = rg.tensor([[1.0, 1.0, 0.0]]), rg.tensor([[1.0, 0.0, 0.0]])
+    >>> rg.nn.TverskyLoss(0.2, 0.8)(p, t).item()
+    0.1667
+    """
+
+    function = staticmethod(functional.tversky_loss)
+
+    def __init__(
+        self,
+        alpha: float = 0.5,
+        beta: float = 0.5,
+        smooth: float = 1e-6,
+        dim: Any = None,
+        reduction: str = "mean",
+        gamma: float = 1.0,
+    ) -> None:
+        super().__init__(
+            alpha=alpha, beta=beta, smooth=smooth, dim=dim, reduction=reduction, gamma=gamma
+        )
+
+
+class LinearCrossEntropyLoss(Module):
+    """`functional.linear_cross_entropy` with a `linear` map of its own, from features to logits.
+
+    `[N, in_features]` with classes `[N]`, or, with `out_features` `(d1, ...)`, `[N, d1, ...]`, to
+    `[]`, or the shape of the classes with `reduction="none"`. `OptionError` for another
+    `reduction`, `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LinearCrossEntropyLoss(3, 4)(rg.zeros((2, 3)), [0, 3]).item()
+    1.3863
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: Sequence[int] = (),
+        bias: bool = False,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Any = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        generator: Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_classes, self.out_features = num_classes, tuple(out_features)
+        self.reduction, self.ignore_index = reduction, ignore_index
+        self.label_smoothing = label_smoothing
+        self.weight: Any = None
+        if weight is not None:
+            self.register_buffer("weight", weight)
+        size = math.prod(self.out_features, start=num_classes)
+        self.linear = Linear(in_features, size, bias, generator=generator, dtype=dtype)
+
+    def forward(self, input: Any, target: Any) -> Tensor:
+        shape = (self.num_classes, *self.out_features)
+        w, b = self.linear.weight, self.linear.bias
+        return functional.linear_cross_entropy(
+            input, w.reshape((*shape, w.shape[-1])), target,
+            linear_bias=None if b is None else b.reshape(shape), weight=self.weight,
+            reduction=self.reduction, ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return shown(self, "num_classes", "out_features", "reduction")
+
+
+class DistillationLoss(Loss):
+    """`functional.distillation_loss` with these options, called with the logits of the student,
+    those of the teacher, and targets, if any.
+
+    `T**2 KL(softmax(teacher / T) || softmax(x / T))`, mixed with the cross entropy by `alpha` where
+    there are targets. `[N, C, ...]` twice to `[]`, or `[N, ...]` with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.DistillationLoss()(rg.tensor([[0.0, 2.0]]), rg.tensor([[2.0, 0.0]])).item()
+    1.8485
+    """
+
+    function = staticmethod(functional.distillation_loss)
+
+    def __init__(
+        self, temperature: float = 2.0, alpha: float = 0.5, reduction: str = "mean"
+    ) -> None:
+        super().__init__(temperature=temperature, alpha=alpha, reduction=reduction)
 
 
 class MarginRankingLoss(Loss):

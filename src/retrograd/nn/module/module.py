@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,10 +12,11 @@ import numpy as np
 from retrograd import pytree
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import Array
-from retrograd.errors import FormatError, RetrogradError, ShapeError
+from retrograd.errors import FormatError, RetrogradError, ShapeError, nearest
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Provenance, as_dtype, provenance, remade
+from retrograd.nn.module.buffer import Buffer
 from retrograd.nn.module.parameter import Parameter
 from retrograd.nn.module.pytree import Composite, join, members, split, submodules, tensors
 from retrograd.nn.module.scopes import CALLED, CalledModule
@@ -82,6 +84,9 @@ class Module(Composite):
         return new
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, Buffer):
+            self.register_buffer(name, Tensor.of(value.value()), value.persistent)
+            return
         if isinstance(value, Tensor) and not isinstance(value, Parameter):
             old = self.__dict__.get(name)
             if isinstance(old, Parameter):
@@ -94,12 +99,21 @@ class Module(Composite):
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Keep a tensor that is not learned as an attribute; saved with the state if persistent."""
-        if not name.isidentifier():
-            raise FormatError(f"a buffer is named by an identifier, not {name!r}")
+        _identifier(name, "a buffer")
         if not isinstance(tensor, Tensor):
             tensor = Tensor.of(np.array(as_array(tensor)))
         setattr(self, name, tensor)
         self._buffers = {**self._buffers, name: persistent}
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Keep a parameter, or None, as an attribute, as an assignment does."""
+        setattr(self, _identifier(name, "a parameter"), param)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Keep a module as an attribute, as an assignment does."""
+        setattr(self, _identifier(name, "a module"), module)
+
+    register_module = add_module
 
     # -- calling ---------------------------------------------------------------------------------
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -164,6 +178,18 @@ class Module(Composite):
         """The modules directly below this one."""
         return (m for _, m in self.named_children())
 
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter of a name such as `layers.0.weight`; `AttributeError` without one."""
+        return _found(self, target, "parameter", self.named_parameters())
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer of a name; `AttributeError` without one."""
+        return _found(self, target, "buffer", self.named_buffers())
+
+    def get_submodule(self, target: str) -> Module:
+        """The module of a name such as `layers.0`; `AttributeError` without one."""
+        return _found(self, target, "module", self.named_modules())
+
     # -- state -----------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Tensor]:
         """Name and value of every parameter and persistent buffer, and of the state of every random
@@ -203,10 +229,9 @@ class Module(Composite):
                     wrong.append(f"{name} is {now.shape}, the given value {array.shape}")
                 found[name] = np.array(array, now.dtype, order="C")
         problems = [f"these shapes differ: {'; '.join(wrong)}"] if wrong else []
-        if strict and missing:
-            problems.append(f"the state lacks {', '.join(missing)}")
-        if strict and unexpected:
-            problems.append(f"the module has no {', '.join(unexpected)}")
+        if strict and (missing or unexpected):
+            shapes = {name: mine[name].read().shape for name in missing}
+            problems += _misfits(shapes, unexpected)
         if problems:
             raise (ShapeError if wrong else FormatError)(
                 f"the state does not fit {type(self).__name__}: {'. And '.join(problems)}"
@@ -254,6 +279,22 @@ class Module(Composite):
                 m.value.grad = None
         return self
 
+    def float(self) -> Self:
+        """`to(float32)`."""
+        return self.to("float32")
+
+    def double(self) -> Self:
+        """`to(float64)`."""
+        return self.to("float64")
+
+    def half(self) -> Self:
+        """`to(float16)`."""
+        return self.to("float16")
+
+    def bfloat16(self) -> Self:
+        """`to(bfloat16)`."""
+        return self.to("bfloat16")
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         leaves, structure = pytree.flatten(self)
         new = memo[id(self)] = pytree.unflatten(structure, [Tensor.of(x.value()) for x in leaves])
@@ -277,6 +318,50 @@ class Module(Composite):
 def shown(module: Module, *names: str) -> str:
     """Attributes with their values, for `extra_repr`."""
     return ", ".join([f"{name}={getattr(module, name)!r}" for name in names])
+
+
+def _identifier(name: str, what: str) -> str:
+    if not name.isidentifier():
+        raise FormatError(f"{what} is named by an identifier, not {name!r}")
+    return name
+
+
+def _found(module: Module, target: str, what: str, named: Iterable[tuple[str, Any]]) -> Any:
+    known = dict(named)
+    if target not in known:
+        raise AttributeError(
+            f"{type(module).__name__} has no {what} {target!r}{nearest(target, known)}"
+        )
+    return known[target]
+
+
+def _misfits(missing: Mapping[str, Any], unexpected: list[str]) -> list[str]:
+    """What is wrong with the names of a state, and what they may have been meant to be."""
+    lacks = _listed([f"{name} {shape}" for name, shape in missing.items()], missing, unexpected)
+    extra = _listed(unexpected, unexpected, missing)
+    found = [f"the state lacks {lacks}"] if missing else []
+    found += [f"the module has no {extra}"] if unexpected else []
+    for ours, theirs, what in (
+        (missing, unexpected, "the names of the state begin with {!r}: remove that"),
+        (unexpected, missing, "the names of the module begin with {!r}: put that in front"),
+    ):
+        ends = [name for name in theirs for short in ours if name.endswith(f".{short}")]
+        heads = {name.removesuffix(s) for name in ends for s in ours if name.endswith(f".{s}")}
+        if len(heads) == 1 and len(ends) == len(list(ours)):
+            found.append(what.format(heads.pop()))
+    return found
+
+
+def _listed(
+    shown: Sequence[str], names: Iterable[str], others: Iterable[str], most: int = 50
+) -> str:
+    """Names, as they are shown, each with the one of the others that is most like it."""
+    found = []
+    for text, name in zip(shown[:most], names, strict=False):
+        like = difflib.get_close_matches(name, list(others), 1)
+        found.append(f"{text} (there is {like[0]})" if like else text)
+    more = len(shown) - most
+    return ", ".join(found) + (f" and {more} more" if more > 0 else "")
 
 
 def _array(value: Any) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from retrograd.ir import Provenance, provenance, remade
 from retrograd.nn.module.pytree import Composite, members, submodules
 
 
@@ -94,6 +96,20 @@ class CalledModule:
         if path is not None:
             return self._scope + path
         return self._outer.scope_of(module) if self._outer is not None else None
+
+
+@contextmanager
+def standing_in(module: Composite, name: str) -> Iterator[None]:
+    """What is made while a module stands in for the member `name` of the one that is called."""
+    here, outer = provenance(), CALLED.get()
+    scope = f"{here.scope}.{name}"
+    try:
+        CALLED.set(CalledModule(module, scope, outer))
+        remade(Provenance(scope, here.source, here.origin))
+        yield
+    finally:
+        CALLED.set(outer)
+        remade(here)
 
 
 CALLED: ContextVar[CalledModule | None] = ContextVar("called", default=None)

@@ -1,5 +1,37 @@
-"""What PyTorch keeps in `torch.nn.utils` and the rest of this library has no place for."""
+"""What is done to the parameters of a model, and sequences of different lengths, as in
+`torch.nn.utils`."""
 
-from retrograd.nn.utils import rnn
+from retrograd.nn.utils import parametrizations, parametrize, prune, rnn
+from retrograd.nn.utils.clip_grad import (
+    clip_grad_norm_,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
+from retrograd.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
+from retrograd.nn.utils.fusion import (
+    fuse_conv_bn_eval,
+    fuse_conv_bn_weights,
+    fuse_linear_bn_eval,
+    fuse_linear_bn_weights,
+)
+from retrograd.nn.utils.parametrizations import spectral_norm, weight_norm
 
-__all__ = ["rnn"]
+__all__ = [
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
+    "get_total_norm",
+    "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "prune",
+    "rnn",
+    "spectral_norm",
+    "vector_to_parameters",
+    "weight_norm",
+]

@@ -74,6 +74,7 @@ def take_inputs(
     if renamed:
         for kernel in kernels:
             rename(kernel, renamed)
+            _drop_copies(kernel)
             if is_check(kernel):  # so that no order of kernels has it run after these are written
                 kernel.reads += [b for b in renamed.values() if b not in kernel.reads]
         outputs[:] = [renamed.get(y, y) for y in outputs]
@@ -93,7 +94,22 @@ def in_place(kernels: list[Kernel], pairs: Sequence[tuple[Buffer, Buffer]]) -> l
             found[y] = x
     for kernel in kernels if found else ():
         rename(kernel, found)
+        _drop_copies(kernel)
     return [y in found for _, y in pairs]
+
+
+def _drop_copies(kernel: Kernel) -> None:
+    """Leave out loops that store what they loaded from there: before an update of few rows in
+    place, a loop over all others."""
+    nests = [nest for nest in kernel.nests if not _stores_what_is_there(nest)]
+    kernel.nests = nests or kernel.nests
+
+
+def _stores_what_is_there(nest: LoopNest) -> bool:
+    return isinstance(nest, MapNest) and all(
+        s.value.op is SSAOp.LOAD and s.value.attr is s.buffer and s.value.args == (s.offset,)
+        for s in nest.stores
+    )
 
 
 def _delay(kernels: list[Kernel], given: set[Buffer], kind: str = "output") -> None:
