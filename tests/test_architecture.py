@@ -37,8 +37,8 @@ LEVELS = [
     "verify",
     "nn.module", "nn", "nn.functional", "nn.utils", "nn.layers",
     "micrograd", "optim", "nn.utils.clip_grad", "amp", "metrics", "io", "data", "data.transforms",
-    "gnn", "gnn.convert", "solvers", "testing", "train", "train.gpt", "train.graph", "cli",
-    "__main__", "nn.losses", "nn.casting", "nn.lora", "nn.model_summary",
+    "gnn", "gnn.convert", "solvers", "testing", "train", "train.loop", "train.gpt", "train.graph",
+    "cli", "__main__", "nn.losses", "nn.casting", "nn.lora", "nn.model_summary",
 ]  # fmt: skip
 # Modules that import each other, in types at least; the same holds.
 CIRCLES: list[set[str]] = []
@@ -47,8 +47,8 @@ MOST = 20  # files of Python in a folder, `__init__.py` included
 BENCH_FILES = sorted((SOURCE.parents[1] / "benchmarks").rglob("*.py"))
 # The only imports inside functions: what they bring in is large and not needed by every program.
 LAZY = {
-    "google", "llvmlite", "networkx", "onnx", "scipy", "rich", "typer", "tokenizers", "pyarrow",
-    "PIL",
+    "google", "llvmlite", "networkx", "onnx", "scipy", "rich", "tensorboard", "typer",
+    "tokenizers", "pyarrow", "PIL",
 }  # fmt: skip
 
 

@@ -278,7 +278,7 @@ from retrograd.transforms.jvp import jvp, linearize
 from retrograd.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from retrograd import amp, data, gnn, io, metrics, micrograd, nn, optim, solvers, testing
+    from retrograd import amp, data, gnn, io, metrics, micrograd, nn, optim, solvers, testing, train
     from retrograd.api.dashboard import dashboard
     from retrograd.api.debug import debug
     from retrograd.api.info import info
@@ -315,6 +315,7 @@ LATER = {
     "solvers": "retrograd.solvers",
     "special": "retrograd.functions.special",
     "testing": "retrograd.testing",
+    "train": "retrograd.train",
 }
 LATER_NAMES = {
     "Tape": "retrograd.tape",
@@ -621,6 +622,7 @@ __all__ = [
     "tile",
     "topk",
     "trace",
+    "train",
     "tree",
     "tril",
     "triu",

@@ -280,6 +280,18 @@ class Tuning:
         "others may have to wait for what so many nodes take to compile, as there is one compiler")
     node_s: float = number(15e-6, "seconds of interpreting that count as a node")
 
+    # Training loops.
+    fit_report_s: float = number(0.1, "seconds of steps that `fit` does in one call, about")
+    fit_looped_step_s: float = number(3e-3,
+        "a step of more is a call of its own, which costs nothing beside it")
+    fit_step_call_s: float = number(20e-6, "what a step costs more that is a call of its own")
+    fit_loop_bytes: int = number(1 << 26, "batches that are stacked for one call, at most")
+    fit_stacked_bytes: int = number(1 << 28, "a list of batches that is stacked at once, at most")
+    fit_checked_bytes: int = number(1 << 20, "of an array, by which data is told from other data")
+    fit_kept_bytes: int = number(1 << 28,
+        "a model, with the state of its optimizer, up to which `fit` keeps what was before the "
+        "last call, to find out where a NaN in it came from")
+
     # The rest of the runtime.
     hashed_constant_bytes: int = number(1 << 24,
         "graphs with more bytes of constants are not kept on disk: hashing costs more than it "

@@ -14,11 +14,12 @@ from rich.text import Text
 class Reporter(Protocol):
     """What a training loop tells."""
 
-    def start(self, step: int, steps: int) -> None:
-        """Training begins, or goes on, at a step of so many."""
+    def start(self, step: int, steps: int | None) -> None:
+        """Training begins, or goes on, at a step of so many; None where nobody knows."""
 
     def update(self, step: int, loss: float, tokens: int) -> None:
-        """So many steps are done; the last had this loss and this many tokens."""
+        """So many steps are done; those since the last update had this loss, on average, and this
+        many tokens together."""
 
     def message(self, text: str) -> None:
         """Something to read."""
@@ -30,7 +31,7 @@ class Reporter(Protocol):
 class Silent:
     """Tells nobody."""
 
-    def start(self, step: int, steps: int) -> None: ...
+    def start(self, step: int, steps: int | None) -> None: ...
     def update(self, step: int, loss: float, tokens: int) -> None: ...
     def message(self, text: str) -> None: ...
     def close(self) -> None: ...
@@ -52,7 +53,7 @@ class Meter:
         self._clock, self._unit = clock, unit
         self.start(0, 0)
 
-    def start(self, step: int, steps: int) -> None:
+    def start(self, step: int, steps: int | None) -> None:
         self._sum = self._weight = 0.0
         self._begin = self.step = step
         self._steps = steps
@@ -60,8 +61,10 @@ class Meter:
         self._started = self._clock()
 
     def update(self, step: int, loss: float, tokens: int) -> None:
-        self._sum = DECAY * self._sum + loss
-        self._weight = DECAY * self._weight + 1
+        decay = DECAY ** max(step - self.step, 1)  # `loss` is the mean of these steps
+        weight = (1 - decay) / (1 - DECAY)
+        self._sum = decay * self._sum + weight * loss
+        self._weight = decay * self._weight + weight
         self.step = step
         if step == self._begin + 1:
             self._started = self._clock()
@@ -83,7 +86,7 @@ class Meter:
     def remaining(self) -> float | None:
         """Seconds until the end; None before that can be told."""
         steps = self.step - self._begin - 1
-        if steps < 1:
+        if steps < 1 or self._steps is None:
             return None
         return (self._clock() - self._started) / steps * (self._steps - self.step)
 
@@ -104,24 +107,31 @@ def duration(seconds: float) -> str:
 
 
 class Lines:
-    """A line for each tenth of the way: for files and pipes."""
+    """A line for each tenth of the way, or whenever the steps have doubled where nobody knows how
+    many there will be: for files and pipes."""
 
     def __init__(self, console: Console, unit: str = "tokens") -> None:
         self._console = console
         self._meter = Meter(unit=unit)
-        self._steps = self._next = self._every = 1
+        self._steps: int | None = None
+        self._next = 1
 
-    def start(self, step: int, steps: int) -> None:
+    def start(self, step: int, steps: int | None) -> None:
         self._meter.start(step, steps)
         self._steps = steps
-        self._every = max(steps // 10, 1)
-        self._next = (step // self._every + 1) * self._every
+        self._plan(step)
+
+    def _plan(self, step: int) -> None:
+        """When the next line is due: at a tenth; where nobody knows, at twice as many steps."""
+        every = max(step, 1) if self._steps is None else max(self._steps // 10, 1)
+        self._next = (step // every + 1) * every
 
     def update(self, step: int, loss: float, tokens: int) -> None:
         self._meter.update(step, loss, tokens)
         if step >= self._next or step == self._steps:
-            self._next = (step // self._every + 1) * self._every
-            self.message(f"step {step:>{len(str(self._steps))}}/{self._steps}  {self._meter}")
+            self._plan(step)
+            of = "" if self._steps is None else f"/{self._steps}"
+            self.message(f"step {step:>{max(len(of) - 1, 0)}}{of}  {self._meter}")
 
     def message(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
@@ -138,10 +148,10 @@ class Bar:
         self._progress: Progress | None = None
         self._drawn = 0.0
 
-    def start(self, step: int, steps: int) -> None:
+    def start(self, step: int, steps: int | None) -> None:
         self._meter.start(step, steps)
         columns = (
-            TextColumn("step {task.completed}/{task.total}"),
+            TextColumn("step {task.completed}" + ("" if steps is None else "/{task.total}")),
             BarColumn(bar_width=None),
             TextColumn("{task.fields[numbers]}"),
         )

@@ -1,0 +1,1 @@
+"""`fit`, and what it consists of."""

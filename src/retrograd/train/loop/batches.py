@@ -1,0 +1,475 @@
+"""Where the batches of a run come from, epoch by epoch, and how it goes on in the middle of one.
+
+Batches of the same shapes that follow one another are a `Group`, which can be stacked: a program
+that loops over them is given them in one call.
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from retrograd import pytree
+from retrograd.eager.conversion import as_array
+from retrograd.errors import ArgumentError, DTypeError, FormatError, OptionError, ShapeError
+from retrograd.functions.creation import asarray
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.tuning import TUNING
+
+Array = np.ndarray[Any, Any]
+# The shapes and dtypes of the leaves of a batch, and its structure.
+Signature = tuple[Any, ...]
+
+
+class Group(ABC):
+    """Batches of one structure, with the same shapes and dtypes, one after another. Each has so
+    many `samples`, the size of its first axis, and takes so many `nbytes`."""
+
+    structure: Any
+    count: int
+    samples: int
+    nbytes: int
+
+    @abstractmethod
+    def batch(self, i: int) -> tuple[Tensor, ...]:
+        """The leaves of one of them."""
+
+    @abstractmethod
+    def stacked(self, start: int, stop: int) -> tuple[Tensor, ...]:
+        """The leaves of some of them along a new first axis."""
+
+
+class Stacked(Group):
+    """Batches that lie in memory one behind the other."""
+
+    def __init__(self, leaves: list[Array], structure: Any) -> None:
+        self.leaves, self.structure = leaves, structure
+        self.count = len(leaves[0])
+        self.samples = leaves[0].shape[1] if leaves[0].ndim > 1 else 1
+        self.nbytes = sum(a.nbytes for a in leaves) // max(self.count, 1)
+
+    def batch(self, i: int) -> tuple[Tensor, ...]:
+        return tuple([_held(a[i]) for a in self.leaves])
+
+    def stacked(self, start: int, stop: int) -> tuple[Tensor, ...]:
+        return tuple([_held(a[start:stop]) for a in self.leaves])
+
+    def part(self, start: int, stop: int) -> Stacked:
+        """Some of them."""
+        return Stacked([a[start:stop] for a in self.leaves], self.structure)
+
+
+class Listed(Group):
+    """Batches as they came."""
+
+    def __init__(self, batches: list[tuple[Tensor, ...]], structure: Any) -> None:
+        self.batches, self.structure = batches, structure
+        self.samples, self.nbytes = samples_of(batches[0]), nbytes(batches[0])
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        return len(self.batches)
+
+    def batch(self, i: int) -> tuple[Tensor, ...]:
+        return self.batches[i]
+
+    def stacked(self, start: int, stop: int) -> tuple[Tensor, ...]:
+        columns = zip(*self.batches[start:stop], strict=True)
+        return tuple([_held(np.stack([x.value() for x in column])) for column in columns])
+
+
+class Repeated(Group):
+    """The same batch again and again: all data that there is."""
+
+    def __init__(self, leaves: tuple[Tensor, ...], structure: Any, count: int) -> None:
+        self.leaves, self.structure, self.count = leaves, structure, count
+        self.samples, self.nbytes = samples_of(leaves), nbytes(leaves)
+
+    def batch(self, i: int) -> tuple[Tensor, ...]:
+        return self.leaves
+
+    def stacked(self, start: int, stop: int) -> tuple[Tensor, ...]:
+        raise NotImplementedError("a loop over one batch is given it as it is")
+
+
+def _held(array: Any) -> Tensor:
+    """An array as an argument of a program, which reads it and is done with it."""
+    return Tensor.dehydrated(np.asarray(array))
+
+
+def samples_of(leaves: tuple[Tensor, ...]) -> int:
+    """How many samples a batch has."""
+    return len(leaves[0]) if leaves and leaves[0].shape else 1
+
+
+def _signature(leaves: tuple[Tensor, ...], structure: Any) -> Signature:
+    return (structure, *[(x.shape, x.dtype) for x in leaves])
+
+
+def nbytes(leaves: tuple[Tensor, ...]) -> int:
+    """The memory that a batch takes."""
+    return sum(x.size * x.dtype.dtype.itemsize for x in leaves)
+
+
+def grouped(batches: Iterable[tuple[tuple[Tensor, ...], Any]]) -> list[Group]:
+    """Leaves and structures of batches, in groups of those alike that follow one another."""
+    groups: list[Listed] = []
+    last: Signature | None = None
+    for leaves, structure in batches:
+        signature = _signature(leaves, structure)
+        if signature == last:
+            groups[-1].batches.append(leaves)
+        else:
+            groups.append(Listed([leaves], structure))
+        last = signature
+    return list(groups)
+
+
+class BatchSource(ABC):
+    """Batches, epoch by epoch. `length` is how many an epoch has, None where nobody knows; `epoch`
+    counts those that have ended, `at` the batches taken of the one that has not."""
+
+    length: int | None = None
+
+    def __init__(self) -> None:
+        self.epoch = self.at = 0
+
+    @abstractmethod
+    def take(self, count: int) -> list[Group]:
+        """The next batches of the epoch, so many at most; none where it is at its end."""
+
+    def ready(self) -> None:  # noqa: B027 - most are
+        """Raise if an epoch was to be begun, and there is none."""
+
+    def need(self, epochs: int) -> None:  # noqa: B027 - most have any number
+        """Raise if there are not so many epochs."""
+
+    def end_epoch(self) -> None:
+        """Begin another epoch."""
+        if not self.at:
+            raise ShapeError("fit: the data is empty: an epoch of it has no batch")
+        self.epoch, self.at = self.epoch + 1, 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it stands."""
+        return {"epoch": self.epoch, "at": self.at}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self.epoch, self.at = int(state["epoch"]), int(state["at"])
+
+    def fingerprint(self) -> Any:
+        """What tells other data from this, as far as that is known."""
+        return None
+
+
+class ArrayRows(BatchSource):
+    """Rows of arrays, `batch_size` at a time, in an order that the seed and the epoch give."""
+
+    def __init__(
+        self, data: Any, batch_size: int, shuffle: bool, seed: int, drop_last: bool
+    ) -> None:
+        super().__init__()
+        self.leaves, self.structure = _rows(data)
+        self.rows = len(self.leaves[0])
+        self.batch_size, self.shuffle, self.seed = batch_size, shuffle, seed
+        whole, rest = divmod(self.rows, batch_size)
+        self.whole = whole
+        self.length = whole if drop_last or not rest else whole + 1
+        if not self.length:
+            raise ShapeError(
+                f"fit: drop_last leaves no batch: {self.rows} samples are fewer than "
+                f"batch_size={batch_size}"
+            )
+        self._order: tuple[int, Array] | None = None
+
+    def take(self, count: int) -> list[Group]:
+        assert self.length is not None
+        stop = min(self.at + count, self.length)
+        groups: list[Group] = []
+        if whole := max(min(stop, self.whole) - self.at, 0):
+            size = self.batch_size
+            found = [self._some(a, self.at * size, (self.at + whole) * size) for a in self.leaves]
+            shaped = [a.reshape(whole, size, *a.shape[1:]) for a in found]
+            groups.append(Stacked(shaped, self.structure))
+        if stop > self.whole and stop > self.at:
+            last = [self._some(a, self.whole * self.batch_size, self.rows) for a in self.leaves]
+            groups.append(Stacked([a[None] for a in last], self.structure))
+        self.at = stop
+        return groups
+
+    def _some(self, a: Array, start: int, stop: int) -> Array:
+        if not self.shuffle:
+            return a[start:stop]
+        if self._order is None or self._order[0] != self.epoch:
+            rng = np.random.default_rng([self.seed, self.epoch])
+            self._order = (self.epoch, rng.permutation(self.rows))
+        return np.take(a, self._order[1][start:stop], axis=0)
+
+    def fingerprint(self) -> Any:
+        return _fingerprint(self.leaves)
+
+
+class WholeBatch(BatchSource):
+    """All data as one batch, which is an epoch."""
+
+    length = 1
+
+    def __init__(self, data: Any) -> None:
+        super().__init__()
+        leaves, self.structure = _rows(data)
+        self.arrays = leaves
+        self.leaves = tuple(map(_held, leaves))
+
+    def take(self, count: int) -> list[Group]:
+        """The batch, as often as it is asked for: so epochs end in between, all but the last."""
+        if self.at:
+            return []
+        self.epoch, self.at = self.epoch + count - 1, 1
+        return [Repeated(self.leaves, self.structure, count)]
+
+    def fingerprint(self) -> Any:
+        return _fingerprint(self.arrays)
+
+
+class BatchList(BatchSource):
+    """A list of batches. Those of one shape are stacked once, where that takes little memory."""
+
+    def __init__(self, data: list[Any]) -> None:
+        super().__init__()
+        self.data, self.length = data, len(data)
+        groups: list[Group] = []
+        first, _ = tensors_of(data[0])
+        if nbytes(first) * len(data) <= TUNING.fit_stacked_bytes:
+            groups = grouped(map(tensors_of, data))
+        self.stack = None
+        if groups and len(groups) <= 2:  # all, or all but a smaller one at the end
+            leaves = [x.value() for x in groups[0].stacked(0, groups[0].count)]
+            self.stack = Stacked(leaves, groups[0].structure)
+
+    def take(self, count: int) -> list[Group]:
+        start, self.at = self.at, min(self.at + count, len(self.data))
+        have = self.stack.count if self.stack is not None else 0
+        groups: list[Group] = []
+        if self.stack is not None and start < have:
+            groups.append(self.stack.part(start, min(self.at, have)))
+        return groups + grouped(map(tensors_of, self.data[max(start, have) : self.at]))
+
+    def fingerprint(self) -> Any:
+        return _fingerprint([x.value() for b in self.data[:1] for x in tensors_of(b)[0]])
+
+
+class BatchIterator(BatchSource):
+    """What an iterable gives: a data loader, a function that returns an iterator, or an iterator,
+    of which there is one epoch. A loader with a `state_dict` goes on by itself; of others the
+    batches that were taken are passed over."""
+
+    def __init__(self, data: Any) -> None:
+        super().__init__()
+        self.data = data
+        self.once = isinstance(data, Iterator)
+        self.length = _length(data)
+        self._iterator: Iterator[Any] | None = None
+        self._passed_over = 0
+        self._saves = hasattr(data, "state_dict") and hasattr(data, "load_state_dict")
+        if self.length == 0:
+            raise ShapeError("fit: the data is empty: it has no batch")
+
+    def need(self, epochs: int) -> None:
+        if self.once and epochs > 1:
+            raise ArgumentError(
+                f"fit: {epochs} epochs of an iterator, which gives its batches once; give {REMEDY}"
+            )
+
+    def ready(self) -> None:
+        if self._iterator is None:
+            self._iterator = self._begin()
+
+    def take(self, count: int) -> list[Group]:
+        self.ready()
+        assert self._iterator is not None
+        # Arrays are copied where they wait for others, lest the iterator fills them again.
+        batches = islice(self._iterator, count)
+        found = [tensors_of(batch, copy=count > 1) for batch in batches]
+        self.at += len(found)
+        return grouped(found)
+
+    def _begin(self) -> Iterator[Any]:
+        if self.once and self.epoch:
+            raise ArgumentError(
+                "fit: the data is an iterator, which gives its batches once, and more steps are "
+                f"to be done than it gave; give {REMEDY}, or ask for fewer steps"
+            )
+        found = iter(self.data() if _is_function(self.data) else self.data)
+        skip, self._passed_over = self._passed_over, 0
+        if sum(1 for _ in islice(found, skip)) < skip:
+            raise FormatError(
+                f"fit: the run that is resumed had taken {skip} batches of its epoch, and the data "
+                "has fewer now; give the same data, or start a new run"
+            )
+        return found
+
+    def end_epoch(self) -> None:
+        end = object()  # an iterator that is told so is done, which loaders take down
+        more = self._iterator is not None and next(self._iterator, end) is not end
+        if self.length is not None and (more or self.at < self.length):
+            raise ArgumentError(
+                f"fit: the len() of the data says that an epoch has {self.length} batches, and it "
+                f"has {'more' if more else self.at}"
+            )
+        super().end_epoch()
+        self._iterator = None
+
+    def state_dict(self) -> dict[str, Any]:
+        state = super().state_dict()
+        return state | ({"loader": self.data.state_dict()} if self._saves else {})
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        if self._saves:
+            self.data.load_state_dict(state["loader"])
+        else:
+            self._passed_over = self.at
+
+
+REMEDY = (
+    "a list, a data loader, or the function that makes the iterator: data=batches instead of "
+    "data=batches()"
+)
+
+
+def batches_of(
+    data: Any,
+    batch_size: int | None = None,
+    shuffle: bool | None = None,
+    seed: int = 0,
+    drop_last: bool = False,
+) -> BatchSource:
+    """The batches that `fit` goes through: rows of arrays, or what an iterable gives."""
+    if batch_size is not None and (isinstance(batch_size, bool) or batch_size < 1):
+        raise OptionError(f"fit: batch_size is at least 1, not {batch_size}")
+    if is_arrays(data):
+        if batch_size is None:
+            if shuffle or drop_last:
+                raise OptionError(
+                    "fit: without batch_size all samples are one batch, so that shuffle and "
+                    "drop_last say nothing; give batch_size"
+                )
+            return WholeBatch(data)
+        return ArrayRows(data, batch_size, shuffle is not False, seed, drop_last)
+    if batch_size is not None or shuffle is not None or drop_last:
+        raise OptionError(
+            "fit: batch_size, shuffle and drop_last are for data that is a tree of arrays; "
+            f"{type(data).__name__} gives batches as it does. Say it there, or give arrays"
+        )
+    if isinstance(data, tuple | Mapping):
+        kinds = {type(x).__name__ for x in pytree.flatten(data)[0]}
+        raise ArgumentError(
+            f"fit: data that is a {type(data).__name__} holds arrays, samples along their first "
+            f"axis, and this one holds {', '.join(sorted(kinds)) or 'nothing'}: make arrays of it. "
+            "Batches stand in a list"
+        )
+    if isinstance(data, list) and data:
+        return BatchList(data)
+    if isinstance(data, Iterable) or _is_function(data):
+        return BatchIterator(data)
+    raise ArgumentError(
+        "fit: data is a tree of arrays (an array, a tuple or a dict of arrays), a data loader, a "
+        f"list of batches or another iterable of them, not {type(data).__name__}; of a dataset "
+        "that has samples by number, rg.data.DataLoader(dataset, batch_size=32) makes batches"
+    )
+
+
+def is_arrays(data: Any) -> bool:
+    """Whether data is arrays, not batches of them: an array, or a tuple, dict or dataclass whose
+    leaves are arrays."""
+    if _is_array(data):
+        return True
+    if not isinstance(data, tuple | Mapping) and not (
+        is_dataclass(data) and not isinstance(data, type) and not isinstance(data, Iterable)
+    ):
+        return False
+    leaves, _ = pytree.flatten(data)
+    return bool(leaves) and all(map(_is_array, leaves))
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, Tensor | np.ndarray) or (
+        hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__array__")
+    )
+
+
+def _is_function(data: Any) -> bool:
+    return callable(data) and not isinstance(data, Iterable | type)
+
+
+def _length(data: Any) -> int | None:
+    try:
+        return len(data)
+    except (TypeError, NotImplementedError, AttributeError):
+        return None
+
+
+def _rows(data: Any) -> tuple[list[Array], Any]:
+    """The leaves of data as arrays, of as many rows each."""
+    leaves, structure = pytree.flatten(data)
+    arrays = [np.ascontiguousarray(as_array(x)) for x in leaves]
+    names = [p or "the array" for p in pytree.paths(data)]
+    for a, name in zip(arrays, names, strict=True):
+        if not a.ndim:
+            raise ShapeError(f"fit: {name} of the data is a scalar; its first axis is the samples")
+        if len(a) != len(arrays[0]):
+            raise ShapeError(
+                f"fit: the arrays of the data have as many samples each, but {names[0]} has "
+                f"{len(arrays[0])} and {name} has {len(a)}"
+            )
+    if not len(arrays[0]):
+        raise ShapeError(f"fit: the data is empty: {names[0]} has the shape {arrays[0].shape}")
+    return arrays, structure
+
+
+def tensors_of(batch: Any, copy: bool = False) -> tuple[tuple[Tensor, ...], Any]:
+    """The leaves of a batch as tensors, and its structure."""
+    leaves, structure = pytree.flatten(batch)
+    try:
+        found = tuple([x if isinstance(x, Tensor) else _tensor(x, copy) for x in leaves])
+    except (DTypeError, TypeError) as error:
+        error.add_note(f"fit: a batch is arrays or a tree of them; this one is {batch!r:.200}")
+        raise
+    if not found:
+        raise ShapeError(f"fit: there is no array in the batch {batch!r:.200}")
+    return found, structure
+
+
+def _tensor(x: Any, copy: bool) -> Tensor:
+    array = x if isinstance(x, np.ndarray) else asarray(x).value()
+    array = as_array(array)
+    return _held(array.copy() if copy else array)
+
+
+def _fingerprint(arrays: list[Array]) -> Any:
+    """Shapes, dtypes, and a checksum over a part of the numbers."""
+    check = 0
+    for a in arrays:
+        rows = a[:: max(1, a.nbytes // TUNING.fit_checked_bytes)]
+        check = zlib.crc32(np.ascontiguousarray(rows).view(np.uint8).reshape(-1).data, check)
+    return {"shapes": [list(a.shape) for a in arrays], "dtypes": [str(a.dtype) for a in arrays],
+            "checksum": check}  # fmt: skip
+
+
+def held_out_batches(data: Any, batch_size: int | None) -> BatchSource:
+    """The batches of validation data: in their order, of the size that training has."""
+    if isinstance(data, Iterator):
+        raise ArgumentError(
+            "fit: validation data is gone through again and again, which an iterator cannot be; "
+            f"give {REMEDY}"
+        )
+    if is_arrays(data):
+        return batches_of(data, batch_size, None if batch_size is None else False)
+    return batches_of(data)

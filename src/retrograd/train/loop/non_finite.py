@@ -1,0 +1,92 @@
+"""Where a loss that is NaN or infinite came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import retrograd as rg
+from retrograd.errors import NonFiniteError
+from retrograd.train.loop.batches import Group, samples_of
+from retrograd.train.loop.step import Leaves, TrainingStep
+
+
+class StepCall(NamedTuple):
+    """Steps that were done in one call: the carry before them, and their batches, `each` of them
+    for a step; `batches` has those of a step that takes some of several groups."""
+
+    carry: Leaves
+    group: Group | None
+    start: int
+    stop: int
+    each: int = 1
+    batches: Sequence[tuple[Leaves, Any]] = ()
+
+    @property
+    def steps(self) -> int:
+        """How many steps."""
+        return (self.stop - self.start) // self.each if self.group is not None else 1
+
+    @property
+    def last(self) -> tuple[Leaves, Any]:
+        """The leaves of the last batch, and its structure."""
+        if self.group is None:
+            return self.batches[-1]
+        return self.group.batch(self.stop - 1), self.group.structure
+
+    @property
+    def samples(self) -> int:
+        """How many samples."""
+        if self.group is None:
+            return sum(samples_of(leaves) for leaves, _ in self.batches)
+        return self.group.samples * self.used
+
+    @property
+    def used(self) -> int:
+        """How many batches."""
+        return len(self.batches) or self.stop - self.start
+
+
+def diagnosis(programs: TrainingStep, calls: Sequence[StepCall]) -> NonFiniteError | None:
+    """The error of the first operation that gave NaN or an infinity, in the steps of these calls;
+    None where it cannot be found. The steps are done again, the one that fails under `debug`."""
+    carry = calls[0].carry
+    for call in calls:
+        for i in range(call.steps):
+            new, failed = _again(programs, carry, call, i)
+            if failed or not _all_finite(new[: programs.size]):
+                try:
+                    with rg.debug():
+                        _again(programs, carry, call, i)
+                except NonFiniteError as error:
+                    return error
+                if failed:
+                    return None
+            carry = new
+    return None
+
+
+def bad_leaves(programs: TrainingStep, carry: Leaves) -> list[str]:
+    """The names of what in the model is not finite."""
+    pairs = zip(programs.names, carry, strict=False)
+    return [name for name, x in pairs if not _all_finite((x,))]
+
+
+def _again(programs: TrainingStep, carry: Leaves, call: StepCall, i: int) -> tuple[Leaves, bool]:
+    """A step of a call; the carry after it, and whether its loss is not finite."""
+    group = call.group
+    if group is None:
+        done = programs.accumulated(carry, call.batches)
+    elif call.each > 1:
+        first = call.start + i * call.each
+        some = range(first, first + call.each)
+        done = programs.accumulated(carry, [(group.batch(j), group.structure) for j in some])
+    else:
+        done = programs.one(carry, group, call.start + i)
+    return done.carry, not bool(np.isfinite(done.losses).all())
+
+
+def _all_finite(leaves: Leaves) -> bool:
+    return all(bool(np.isfinite(x.value()).all()) for x in leaves if x.dtype.is_inexact)

@@ -1,0 +1,344 @@
+"""The programs of a training step: one step, and a loop over many as one call.
+
+What a step changes (the leaves of the model, the state of the optimizer, the average of the
+parameters) is one flat tuple of tensors, the carry: a call that has no tree to take apart costs a
+few microseconds. Both programs compute the same, and so give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import retrograd as rg
+from retrograd import optim, pytree
+from retrograd.eager.conversion import as_array
+from retrograd.errors import ArgumentError, ShapeError
+from retrograd.functions.random.generator import Generator
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.nn.module.module import Module
+from retrograd.optim.parameters import learning_leaves
+from retrograd.train.loop.batches import Group
+
+Leaves = tuple[Tensor, ...]
+OPTION = bool | int | float | tuple | str  # kinds of options of an optimizer that are numbers
+
+
+class Done(NamedTuple):
+    """What steps have left: the carry, the loss of each, and what the loss function gave besides
+    it, of which leaves have a first axis of steps where there may be several."""
+
+    carry: Leaves
+    losses: np.ndarray[Any, Any]
+    aux: Any
+
+
+class TrainingStep:
+    """Steps of an optimizer on `loss(model, batch)`.
+
+    Each takes the gradients of `accumulate` batches, the mean of them, limits them by
+    `clip_grad_norm` and `clip_grad_value`, and moves the parameters, and their average by `ema`.
+    """
+
+    def __init__(
+        self,
+        loss: Callable[[Any, Any], Any],
+        optimizer: optim.Optimizer,
+        model: Any,
+        state: Any = None,
+        *,
+        clip_grad_norm: float | None = None,
+        clip_grad_value: float | None = None,
+        ema: float | None = None,
+    ) -> None:
+        self.loss, self.optimizer, self.ema = loss, optimizer, ema
+        self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
+        leaves, self.structure = pytree.flatten(model)
+        self.training = in_mode(model, True)
+        self.evaluating = in_mode(model, False)
+        self.names = [p.lstrip(".") or "the model" for p in pytree.paths(model)]
+        self.learns = learning_leaves(model)[1]
+        self.drawn = _of_generators(model)
+        self.size = len(leaves)
+        state, self.state_structure = pytree.flatten(
+            optimizer.init(model) if state is None else state
+        )
+        self.start: Leaves = (
+            *map(_own, leaves),
+            *map(_own, state),
+            *([_own(x) for x in self._learning(leaves)] if ema is not None else ()),
+        )
+        self.states = len(state)
+        self.signature = [
+            [name, str(x.dtype), *x.shape] for name, x in zip(self.names, self.start, strict=False)
+        ]
+        self._programs: dict[Any, Any] = {}
+        self._gather = rg.jit(self._gathered)
+
+    # -- carries ---------------------------------------------------------------------------------
+    def model(self, carry: Leaves, structure: Any = None) -> Any:
+        """The model of a carry, in the mode that it was given in."""
+        return pytree.unflatten(structure or self.structure, carry[: self.size])
+
+    def state(self, carry: Leaves) -> Any:
+        """The state of the optimizer."""
+        leaves = carry[self.size : self.size + self.states]
+        return pytree.unflatten(self.state_structure, leaves)
+
+    def averaged(self, carry: Leaves) -> Leaves:
+        """The leaves of the model with the averages of its parameters in their place; without
+        `ema` those of the model."""
+        found = list(carry[: self.size])
+        if self.ema is not None:
+            means = iter(carry[self.size + self.states :])
+            found = [next(means) if yes else x for x, yes in zip(found, self.learns, strict=True)]
+        return tuple(found)
+
+    def owned(self, leaves: Sequence[Any]) -> Leaves:
+        """Leaves as a carry of their own."""
+        return tuple(map(_own, leaves))
+
+    def _learning(self, leaves: Sequence[Any]) -> list[Any]:
+        return [x for x, yes in zip(leaves, self.learns, strict=True) if yes]
+
+    # -- what is traced --------------------------------------------------------------------------
+    def _forward(self, model: Any, batch: Any) -> Any:
+        """The loss, and with it the leaves of the model where computing it has moved some, as
+        batch normalization does its running statistics."""
+        before = pytree.flatten(model)[0]
+        value, aux = loss_of(self.loss, model, batch)
+        after = pytree.flatten(model)[0]
+        if len(after) != len(before):
+            raise ShapeError(
+                f"fit: the model had {len(before)} tensors before the loss was computed and has "
+                f"{len(after)} after it; make all that it holds in its constructor"
+            )
+        moved = any(
+            x is not y and not drawn for x, y, drawn in zip(before, after, self.drawn, strict=True)
+        )
+        return value, (aux, after if moved else before)
+
+    def _gradients(self, leaves: Sequence[Any], batch: Any) -> Any:
+        """The loss, what came with it, the leaves of the model, gradients of those that learn."""
+        model = pytree.unflatten(self.training, leaves)
+        found, slopes = rg.value_and_grad(self._forward, has_aux=True)(model, batch)
+        value, (aux, after) = found
+        return value, aux, after, self._learning(pytree.flatten(slopes)[0])
+
+    def _moved(self, leaves: Sequence[Any], slopes: list[Any], carry: Leaves, lr: Any) -> Leaves:
+        """The carry after the optimizer's step."""
+        if self.clip_grad_norm is not None:
+            slopes = optim.clip_by_norm(slopes, self.clip_grad_norm)[0]
+        if self.clip_grad_value is not None:
+            slopes = optim.clip_by_value(slopes, self.clip_grad_value)
+        given = iter(slopes)
+        every = [
+            next(given) if yes else x for x, yes in zip(leaves, self.learns, strict=True)
+        ]  # what does not learn has no gradient that anybody asks for
+        model = pytree.unflatten(self.training, leaves)
+        options = {} if lr is None else {"lr": lr}
+        model, state = self.optimizer.update(
+            model, pytree.unflatten(self.training, every), self.state(carry), **options
+        )
+        new = pytree.flatten(model)[0]
+        means: list[Any] = []
+        if self.ema is not None:
+            keep = self.ema
+            old = carry[self.size + self.states :]
+            means = [
+                (keep * e + (1 - keep) * p).astype(e.dtype)
+                for e, p in zip(old, self._learning(new), strict=True)
+            ]
+        return (*new, *pytree.flatten(state)[0], *means)
+
+    def _step(self, carry: Leaves, lr: Any, batch: Any) -> Any:
+        value, aux, leaves, slopes = self._gradients(carry[: self.size], batch)
+        return self._moved(leaves, slopes, carry, lr), value, aux
+
+    def _averaged_step(self, carry: Leaves, lr: Any, batches: Leaves, structure: Any) -> Any:
+        """A step on batches along the first axis, as `accumulated` does it."""
+
+        def body(c: tuple[Leaves, Leaves], batch: Leaves) -> Any:
+            leaves, total, aux = self._gathered(*c, pytree.unflatten(structure, batch))
+            return (leaves, total), aux
+
+        start = (carry[: self.size], self._zeros(carry))
+        (leaves, total), aux = rg.scan(body, start, batches)
+        count = rg.asarray(np.asarray(float(batches[0].shape[0])))
+        new, value = self._finished(leaves, total, carry, count, lr)
+        return new, value, pytree.map(lambda x: x[-1], aux)
+
+    def _zeros(self, carry: Leaves) -> Leaves:
+        """What losses and gradients are added to."""
+        slopes = [
+            rg.asarray(np.zeros(x.shape, x.dtype.dtype)) for x in self._learning(carry[: self.size])
+        ]
+        return (rg.asarray(np.zeros((), np.float64)), *slopes)
+
+    def _gathered(self, leaves: Leaves, total: Leaves, batch: Any) -> Any:
+        """Gradients of a batch added to those of others."""
+        value, aux, after, slopes = self._gradients(leaves, batch)
+        sums = [t + g for t, g in zip(total, (value, *slopes), strict=True)]
+        return tuple(after), tuple(sums), aux
+
+    def _finished(self, leaves: Leaves, total: Leaves, carry: Leaves, count: Any, lr: Any) -> Any:
+        """The step with the mean of the gradients of `count` batches."""
+        value, *slopes = [t / count.astype(t.dtype) for t in total]
+        return self._moved(leaves, slopes, carry, lr), value
+
+    # -- what is called --------------------------------------------------------------------------
+    def rate(self) -> Tensor | None:
+        """The learning rate, as an argument, so that it can change; None for a schedule, which is
+        part of the program, and for groups of parameters, which have rates of their own."""
+        lr = self.optimizer.lr
+        return None if callable(lr) or self._grouped() else Tensor.dehydrated(np.asarray(float(lr)))
+
+    def _grouped(self) -> bool:
+        groups, named = self.optimizer.param_groups, getattr(self.optimizer, "_named", None)
+        return len(groups) > 1 or bool(named)
+
+    def _options(self) -> tuple[Any, ...]:
+        """What a program takes for given, besides the model and the batch: the options of the
+        optimizer now, which somebody may change."""
+        groups = self.optimizer.param_groups or [self.optimizer.defaults]
+        apart = () if self._grouped() else ("lr",)
+        return tuple(
+            [v for g in groups for k, v in g.items() if k not in apart and isinstance(v, OPTION)]
+        )
+
+    def one(self, carry: Leaves, group: Group, i: int) -> Done:
+        """A step on one batch."""
+        program = self._program(self._single, group.structure)
+        new, value, aux = program(carry, self.rate(), group.batch(i))
+        return Done(new, value.value().reshape(1), aux)
+
+    def many(self, carry: Leaves, group: Group, start: int, stop: int, each: int = 1) -> Done:
+        """Steps on some batches, `each` of them for a step, in one call."""
+        batches = group.stacked(start, stop)
+        if each > 1:
+            batches = tuple([x.reshape((-1, each, *x.shape[1:])) for x in batches])
+        program = self._program(self._loop, group.structure, each, *[x.ndim for x in batches])
+        new, (values, aux) = program(carry, self.rate(), batches)
+        return Done(new, values.value(), aux)
+
+    def repeated(self, carry: Leaves, group: Group, count: int) -> Done:
+        """Steps on one and the same batch, in one call."""
+        program = self._program(self._repeating, group.structure)
+        numbers = rg.asarray(np.zeros(count, np.int32))
+        new, (values, aux) = program(carry, self.rate(), group.batch(0), numbers)
+        return Done(new, values.value(), aux)
+
+    def accumulated(self, carry: Leaves, batches: Sequence[tuple[Leaves, Any]]) -> Done:
+        """A step on the mean of the gradients of several batches, which may be of any shapes."""
+        leaves, total, aux = carry[: self.size], self._zeros(carry), None
+        for batch, structure in batches:
+            leaves, total, aux = self._gather(leaves, total, pytree.unflatten(structure, batch))
+        count = Tensor.of(np.asarray(float(len(batches))))
+        finish = self._program(self._finish, None)
+        new, value = finish(leaves, total, carry, count, self.rate())
+        return Done(new, value.value().reshape(1), aux)
+
+    def gradients(self, carry: Leaves, batch: Leaves, structure: Any) -> Any:
+        """The gradients of a batch's loss, in the places of the model's parameters."""
+        program = self._program(self._slopes, structure)
+        found = iter(program(carry[: self.size], batch))
+        every = [
+            next(found) if yes else rg.zeros_like(x)
+            for x, yes in zip(carry[: self.size], self.learns, strict=True)
+        ]
+        return pytree.unflatten(self.structure, every)
+
+    def _program(self, make: Callable[..., Any], structure: Any, *more: int) -> Any:
+        """A program for batches of a structure, made once."""
+        key = (make.__name__, structure, *more, self._options())
+        found = self._programs.get(key)
+        if found is None:
+            found = self._programs[key] = make(structure, *more)
+        return found
+
+    def _finish(self, _: Any) -> Any:
+        def step(leaves: Leaves, total: Leaves, carry: Leaves, count: Any, lr: Any) -> Any:
+            return self._finished(leaves, total, carry, count, lr)
+
+        return rg.jit(step)
+
+    def _single(self, structure: Any) -> Any:
+        def step(carry: Leaves, lr: Any, batch: Leaves) -> Any:
+            return self._step(carry, lr, pytree.unflatten(structure, batch))
+
+        return rg.jit(step)
+
+    def _loop(self, structure: Any, each: int, *ranks: int) -> Any:
+        def steps(carry: Leaves, lr: Any, batches: Leaves) -> Any:
+            def body(c: Leaves, batch: Leaves) -> Any:
+                if each > 1:
+                    new, value, aux = self._averaged_step(c, lr, batch, structure)
+                else:
+                    new, value, aux = self._step(c, lr, pytree.unflatten(structure, batch))
+                return new, (value, aux)
+
+            return rg.scan(body, carry, batches)
+
+        return rg.jit(steps, shapes={"batches": [("K", *["_"] * (n - 1)) for n in ranks]})
+
+    def _repeating(self, structure: Any) -> Any:
+        def steps(carry: Leaves, lr: Any, batch: Leaves, numbers: Any) -> Any:
+            def body(c: Leaves, _: Any) -> Any:
+                new, value, aux = self._step(c, lr, pytree.unflatten(structure, batch))
+                return new, (value, aux)
+
+            return rg.scan(body, carry, numbers)
+
+        return rg.jit(steps, shapes={"numbers": "K"})
+
+    def _slopes(self, structure: Any) -> Any:
+        def slopes(leaves: Leaves, batch: Leaves) -> Any:
+            return self._gradients(leaves, pytree.unflatten(structure, batch))[3]
+
+        return rg.jit(slopes)
+
+
+def loss_of(loss: Callable[[Any, Any], Any], model: Any, batch: Any) -> tuple[Any, Any]:
+    """The loss, and what the function gave besides, if it did."""
+    found = loss(model, batch)
+    value, aux = found, None
+    if isinstance(found, tuple):
+        if len(found) != 2:
+            raise ArgumentError(
+                "fit: the loss function returns a scalar, or a pair of it and what else is wanted, "
+                f"not {len(found)} values"
+            )
+        value, aux = found
+    if isinstance(value, Tensor) and value.shape != ():
+        raise ShapeError(
+            f"fit: the loss is a scalar, but loss(model, batch) returned the shape {value.shape}; "
+            "reduce it with mean() or sum()"
+        )
+    return value, aux
+
+
+def in_mode(model: Any, training: bool) -> Any:
+    """The structure of a model for training or evaluation. A module that is in training mode stays
+    as it is there, so that a part of it may be in evaluation mode, as frozen ones are."""
+    leaves, structure = pytree.flatten(model)
+    copy = pytree.unflatten(structure, leaves)
+    for top in pytree.tops(copy, lambda x: isinstance(x, Module)):
+        if isinstance(top, Module) and not (training and top.training):
+            top.train(training)
+    return pytree.flatten(copy)[1]
+
+
+def _own(x: Any) -> Tensor:
+    """A tensor that shares nothing with what the caller has."""
+    return Tensor.of(np.array(as_array(x), order="C"))
+
+
+def _of_generators(model: Any) -> list[bool]:
+    """For each leaf whether it is part of the state of a random generator."""
+    found: list[bool] = []
+    for top in pytree.tops(model, lambda x: isinstance(x, Generator)):
+        drawn = isinstance(top, Generator)
+        found += [drawn] * (len(pytree.flatten(top)[0]) if drawn else 1)
+    return found

@@ -1,0 +1,191 @@
+"""The course of a run: what is called when, how it ends, what it shows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd import optim
+from retrograd.errors import NonFiniteError
+from retrograd.train import TrainingRun, fit
+from retrograd.train.interrupt import stop_requests
+
+
+@pytest.fixture(autouse=True)
+def quick() -> Iterator[None]:
+    with rg.backend("reference"):
+        yield
+
+
+def run_of(count: int = 3, **options: Any) -> TrainingRun:
+    """A parameter that walks by 1 in each step."""
+    data = [np.ones(1, np.float32)] * count
+    given: dict[str, Any] = {"epochs": 2, "progress": False} | options
+    return fit(
+        np.zeros(1, np.float32), lambda p, b: -(p * b).sum(), data, optimizer=optim.SGD(lr=1.0),
+        **given,
+    )  # fmt: skip
+
+
+class Diary:
+    """Takes down what is called, and how far the run is then."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def write(self, what: str, run: TrainingRun) -> None:
+        self.lines.append(f"{what} {run.step} {run.epoch} {run.model.item():.0f}")
+
+    def on_start(self, run: TrainingRun) -> None:
+        self.write("start", run)
+
+    def on_step(self, run: TrainingRun) -> None:
+        self.write("step", run)
+
+    def on_epoch(self, run: TrainingRun) -> None:
+        self.write("epoch", run)
+
+    def on_validation(self, run: TrainingRun) -> None:
+        self.write("validation", run)
+
+    def on_end(self, run: TrainingRun) -> None:
+        self.write("end", run)
+
+
+def test_the_order_of_the_hooks() -> None:
+    diary = Diary()
+    run_of(2, validation=[np.ones(1, np.float32)], callbacks=diary)
+    assert diary.lines == [
+        "start 0 0 0", "step 1 0 1", "step 2 0 2", "epoch 2 1 2", "validation 2 1 2",
+        "step 3 1 3", "step 4 1 4", "epoch 4 2 4", "validation 4 2 4", "end 4 2 4",
+    ]  # fmt: skip
+
+
+def test_models_that_were_looked_at_stay_as_they_are() -> None:
+    seen: list[Any] = []
+
+    class Look:
+        def on_step(self, run: TrainingRun) -> None:
+            assert run.model is run.model
+            seen.append(run.model)
+
+    run_of(callbacks=[Look()])
+    assert [m.item() for m in seen] == [1, 2, 3, 4, 5, 6]
+
+
+def test_gradients_of_the_last_batch() -> None:
+    found: list[Any] = []
+
+    class Look:
+        def on_start(self, run: TrainingRun) -> None:
+            assert run.gradients() is None
+
+        def on_epoch(self, run: TrainingRun) -> None:
+            found.append(run.gradients().item())
+
+    run_of(callbacks=[Look()])
+    assert found == [-1.0, -1.0]
+
+
+def test_epochs_are_measured() -> None:
+    run = run_of()
+    assert run.history["loss"] == [0, -1, -2, -3, -4, -5]
+    assert run.history["epoch_loss"] == [-1, -4]
+    assert run.history.steps("epoch_loss") == [3, 6]
+    assert repr(run) == "TrainingRun(step 6 of 6, loss -5)"
+
+
+def test_a_request_to_end_the_process_is_handed_on() -> None:
+    class Ends:
+        def on_step(self, run: TrainingRun) -> None:
+            if run.step == 4:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    with stop_requests() as outer:
+        run = run_of(callbacks=[Ends()])
+    assert (run.step, run.stopped, outer.signal) == (4, "interrupted", signal.SIGTERM)
+
+
+def test_in_a_thread() -> None:
+    found: list[float] = []
+    thread = threading.Thread(target=lambda: found.append(run_of().model.item()))
+    thread.start()
+    thread.join()
+    assert found == [6.0]
+
+
+def test_the_buttons_of_a_dashboard(tmp_path: Path) -> None:
+    class Presses:
+        def on_step(self, run: TrainingRun) -> None:
+            if run.step == 2:
+                board._control("checkpoint")
+            if run.step == 5:
+                board._control("stop")
+
+    with rg.dashboard(open=False, controls=("stop", "checkpoint")) as board:
+        run = run_of(
+            dashboard=board, folder=tmp_path, callbacks=[Presses()],
+            validation=[np.ones(1, np.float32)],
+        )  # fmt: skip
+    assert (run.step, run.stopped) == (5, "dashboard")
+    assert [p.name[5:13] for p in sorted(tmp_path.glob("*.safetensors"))] == [
+        "00000002",
+        "00000005",
+    ]
+    scalars = [e["scalars"]["loss"] for e in board.events if "loss" in e.get("scalars", {})]
+    assert scalars == run.history["loss"]
+    assert board.events[0]["norms"] == {"value": 1.0}
+
+
+def test_a_profile() -> None:
+    with rg.backend("llvm"):
+        run = run_of(30, profile=True)
+    assert run.step == 60
+    assert run.profile is not None
+    assert len(run.profile.runs) == 20
+    assert all(k.calls == 20 for k in run.profile.kernels)
+
+
+def test_the_last_good_checkpoint_is_named_and_stays(tmp_path: Path) -> None:
+    def loss(p: Any, b: Any) -> Any:
+        return rg.log(3.5 - p).sum() * b.sum()
+
+    with pytest.raises(NonFiniteError, match=r"step-00000006\.safetensors") as caught:
+        fit(
+            np.zeros(1, np.float32), loss, [np.ones(1, np.float32)] * 9, epochs=1,
+            optimizer=optim.SGD(lr=1.0), folder=tmp_path, checkpoint_every=3, progress=False,
+        )  # fmt: skip
+    assert "log" in str(caught.value)
+    assert [p.name[5:13] for p in sorted(tmp_path.glob("*.safetensors"))] == [
+        "00000003",
+        "00000006",
+    ]
+
+
+def test_an_error_between_steps_loses_nothing(tmp_path: Path) -> None:
+    class Fails:
+        def on_step(self, run: TrainingRun) -> None:
+            if run.step == 4:
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_of(folder=tmp_path, callbacks=[Fails()])
+    assert "the run until step 4 is saved" in caught.value.__notes__[-1]
+    assert run_of(folder=tmp_path, resume=True).model.item() == 6
+
+
+def test_steps_of_an_iterator_that_ends_too_early_are_saved(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="gives its batches once"):
+        fit(
+            np.zeros(1), lambda p, b: -(p * b).sum(), iter([np.ones(1)] * 2),
+            optimizer=optim.SGD(lr=1.0), steps=5, folder=tmp_path, progress=False,
+        )  # fmt: skip
+    assert (tmp_path / "step-00000002.safetensors").exists()
