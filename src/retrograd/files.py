@@ -71,6 +71,17 @@ def read_bytes(
         return first + file.read(max(rest, 0))
 
 
+def read_pieces(path: StrPath, size: int, what: str = "file") -> Iterator[bytes]:
+    """The content of a file in pieces of so many bytes; errors as those of `read_bytes`."""
+    target = Path(path)
+    with (
+        _explained(f"read the {what}", target, _READING),
+        open(target, "rb", opener=_opener) as file,
+    ):
+        while piece := file.read(size):
+            yield piece
+
+
 def _opener(name: str, flags: int) -> int:
     """Opens a file to be read: nothing that may have no end, or nobody at the other one."""
     handle = os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
@@ -108,6 +119,17 @@ def write_atomically(
             partial.unlink(missing_ok=True)
     if durable:
         _sync_directory(target.parent)
+
+
+def append_text(path: StrPath, text: str, what: str = "file") -> None:
+    """Add text to the end of a file, which is made where it does not exist yet. Raises the
+    `OSError` of the kind, naming the file and what to do."""
+    target = Path(path)
+    with (
+        _explained(f"write the {what}", target, _WRITING),
+        target.open("a", encoding="utf-8") as file,
+    ):
+        file.write(text)
 
 
 def make_directory(path: StrPath, what: str = "directory") -> Path:

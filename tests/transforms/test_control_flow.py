@@ -157,6 +157,25 @@ def power_iteration(a, tolerance=1e-12):
     return rg.while_loop(going, step, state)["value"]
 
 
+def test_a_module_is_carried_along():
+    model = rg.nn.Sequential(rg.nn.Linear(2, 2), rg.nn.Dropout(0.5), rg.nn.LayerNorm(2))
+    model.eval()
+
+    def half(model, x):
+        return rg.tree.map(lambda p: p / 2 if p.dtype.is_float else p, model), model(x).sum()
+
+    x = rg.tensor([[1.0, 2.0], [3.0, -1.0], [0.5, 0.25]])
+    end, sums = rg.scan(half, model, x)
+    expected, one = [], model
+    for row in x:
+        one, total = half(one, row)
+        expected.append(total.item())
+    assert sums.tolist() == pytest.approx(expected, abs=1e-6)
+    for name, value in one.state_dict().items():
+        if "generator" not in name:
+            np.testing.assert_array_equal(end.state_dict()[name].numpy(), value.numpy())
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_power_iteration(backend):
     half = RNG.normal(size=(5, 5))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tomllib
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,15 +16,19 @@ import typer
 from rich.console import Console
 
 import retrograd as rg
-from retrograd.files import make_directory
+from retrograd.errors import nearest
+from retrograd.files import make_directory, read_bytes
 
 CONTROLS = ("Cc", "Cs", "Zl", "Zp")  # what moves a terminal's cursor, or cannot be written
 
 
-def printable(text: str) -> str:
-    """A text for a terminal: characters that control it, or end a line, as escapes."""
+def printable(text: str, kept: str = "") -> str:
+    """A text for a terminal: characters that control it, or end a line, as escapes; but for those
+    that are `kept`."""
     return "".join(
-        c.encode("unicode_escape").decode() if unicodedata.category(c) in CONTROLS else c
+        c.encode("unicode_escape").decode()
+        if unicodedata.category(c) in CONTROLS and c not in kept
+        else c
         for c in text
     )
 
@@ -40,15 +45,67 @@ Backend = Annotated[
     str, typer.Option(help="What computes: llvm, or reference (slow).", callback=_known_backend)
 ]
 Temperature = Annotated[
-    float, typer.Option(min=0.0, help="Below 1: more usual texts; above: more surprising ones.")
+    float | None,
+    typer.Option(
+        min=0.0,
+        help="Below 1: more usual texts; above: more surprising ones.",
+        show_default="0.5, of running text 0.8",
+    ),
+]
+TopK = Annotated[
+    int | None,
+    typer.Option(min=1, help="Draw from so many of the likeliest tokens.", show_default="all"),
+]
+TopP = Annotated[
+    float | None,
+    typer.Option(
+        help="Draw from the fewest tokens whose probabilities reach this.", show_default="all"
+    ),
 ]
 Dashboard = Annotated[
     bool, typer.Option("--dashboard", help="Show the run on a page in the browser.")
 ]
 
 
+def _read_configuration(ctx: typer.Context, path: Path | None) -> Path | None:
+    """Values of options from a TOML file, as the defaults of those that are not given."""
+    if path is None or ctx.resilient_parsing:
+        return path
+    try:
+        values = tomllib.loads(read_bytes(path, "configuration").decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{path} is no TOML: {error}") from None
+    known = {str(p.name): p for p in ctx.command.params if p.name not in ("config", "help")}
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise typer.BadParameter(
+                f"{path}: there is no option {key!r} of {ctx.info_name}{nearest(name, known)}"
+            )
+        is_flag = getattr(known[name], "is_flag", False)
+        if isinstance(value, bool) != is_flag or not isinstance(value, str | int | float):
+            wanted = "true or false" if is_flag else "a number or a text"
+            raise typer.BadParameter(f"{path}: {key} is {wanted}, not {value!r}")
+        found[name] = value if is_flag else str(value)  # and is read as on the command line
+    ctx.default_map = found
+    return path
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="A TOML file with options by name; those given here count before it.",
+        show_default=False,
+        is_eager=True,
+        callback=_read_configuration,
+    ),
+]
+
+
 def is_given(ctx: typer.Context, name: str) -> bool:
-    """Whether an option was named, rather than left at its default."""
+    """Whether an option was named, here or in a --config, rather than left at its default."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,19 +14,23 @@ from rich.console import Console
 import retrograd as rg
 from retrograd.cli.options import (
     Backend,
+    Config,
     Dashboard,
     Temperature,
+    TopK,
+    TopP,
     board_of,
     command,
     is_given,
     printable,
 )
+from retrograd.cli.sample import show_texts
 from retrograd.data import bundled_names, read_documents
 from retrograd.data.text import NAMES_ORIGIN
 from retrograd.errors import OptionError
 from retrograd.files import make_directory
 from retrograd.train import gpt
-from retrograd.train.gpt import GPTConfig, TrainConfig
+from retrograd.train.gpt import PROSE, GPTConfig, TrainConfig
 from retrograd.train.progress import duration, reporter
 
 app = typer.Typer(no_args_is_help=True, help="Train a model.")
@@ -36,8 +41,21 @@ def _recipes() -> None:
     """Train a model. Each recipe is a command."""
 
 
-def _size(text: str) -> Any:
-    return typer.Option(min=1, help=text)
+def _option(name: str, text: str, *flags: str, panel: str = "Training", **more: Any) -> Any:
+    """An option for a field of a configuration, which has the default where it is not given."""
+    known = vars(GPTConfig) | vars(TrainConfig)
+    shown = str(known[name])
+    if name in PROSE:
+        shown += f", with --text {PROSE[name]}"
+    return typer.Option(*flags, help=text, rich_help_panel=panel, show_default=shown, **more)
+
+
+def _model(name: str, text: str, *flags: str, **more: Any) -> Any:
+    return _option(name, text, *flags, panel="Model", **more)
+
+
+def _interval(text: str, default: str) -> Any:
+    return typer.Option(min=1, help=text, show_default=default, rich_help_panel="Training")
 
 
 @app.command("gpt")
@@ -47,86 +65,163 @@ def train_gpt(
         Path | None,
         typer.Option(help="A UTF-8 text, one document a line.", show_default="a list of names"),
     ] = None,
+    text: Annotated[
+        Path | None,
+        typer.Option(help="A UTF-8 text that goes on over its lines.", show_default=False),
+    ] = None,
     out: Annotated[Path, typer.Option(help="The directory for checkpoints.")] = Path("runs/gpt"),
+    config: Config = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the latest checkpoint in --out.")
     ] = False,
-    steps: Annotated[int, _size("Steps to train, in all.")] = TrainConfig.steps,
-    batch: Annotated[int, _size("Documents in a step.")] = TrainConfig.batch,
-    depth: Annotated[int, _size("Layers.")] = GPTConfig.depth,
-    width: Annotated[int, _size("Numbers for each token, in each layer.")] = GPTConfig.width,
-    heads: Annotated[int, _size("Heads of the attention.")] = GPTConfig.heads,
-    context: Annotated[int, _size("Tokens the model looks at.")] = GPTConfig.context,
-    lr: Annotated[
-        float, typer.Option(help="The learning rate at the start; it falls to 0.")
-    ] = TrainConfig.lr,
+    tokens: Annotated[
+        Literal["chars", "bpe"] | None, _option("tokens", "Characters, or byte pairs.")
+    ] = None,
+    vocab: Annotated[int | None, _option("vocab", "Tokens of byte pairs.", min=257)] = None,
+    steps: Annotated[int | None, _option("steps", "Steps to train, in all.", min=1)] = None,
+    batch: Annotated[int | None, _option("batch", "Samples in a step.", min=1)] = None,
+    lr: Annotated[float | None, _option("lr", "The highest learning rate.")] = None,
+    schedule: Annotated[
+        Literal["linear", "cosine", "constant"] | None, _option("schedule", "How it falls.")
+    ] = None,
+    warmup: Annotated[
+        int | None, _option("warmup", "Steps in which it rises before.", min=0)
+    ] = None,
+    min_lr: Annotated[float | None, _option("min_lr", "Where it falls to.", min=0)] = None,
+    weight_decay: Annotated[
+        float | None, _option("weight_decay", "Of AdamW; Adam without.", min=0)
+    ] = None,
+    clip: Annotated[float | None, _option("clip", "The most that gradients' norm is.")] = None,
+    beta1: Annotated[float | None, _option("beta1", "Of Adam.", min=0, max=1)] = None,
+    beta2: Annotated[float | None, _option("beta2", "Of Adam.", min=0, max=1)] = None,
+    eps: Annotated[float | None, _option("eps", "Of Adam.", min=0)] = None,
+    held_out: Annotated[
+        float | None, _option("held_out", "The part kept for validation.", min=0)
+    ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Of the weights and the order of documents.")
-    ] = TrainConfig.seed,
-    dtype: Annotated[
-        Literal["float32", "float64"], typer.Option(help="The type of numbers.")
-    ] = "float32",
-    backend: Backend = "llvm",
+        int | None, _option("seed", "Of the weights and the order of samples.", min=0)
+    ] = None,
+    val_every: Annotated[
+        int | None, _interval("Steps between validations.", "a tenth, at least 200")
+    ] = None,
     checkpoint_every: Annotated[
-        int, _size("Steps between checkpoints.")
-    ] = TrainConfig.checkpoint_every,
-    val_every: Annotated[int, _size("Steps between validations.")] = TrainConfig.val_every,
-    samples: Annotated[int, typer.Option(min=0, help="Texts to print at the end.")] = 20,
-    temperature: Temperature = 0.5,
+        int | None, _interval("Steps between checkpoints.", "a fifth, at least 500")
+    ] = None,
+    depth: Annotated[int | None, _model("depth", "Layers.", "--depth", "--layers", min=1)] = None,
+    width: Annotated[
+        int | None, _model("width", "Numbers for each token, in each layer.", min=1)
+    ] = None,
+    heads: Annotated[int | None, _model("heads", "Heads of the attention.", min=1)] = None,
+    context: Annotated[int | None, _model("context", "Tokens the model looks at.", min=1)] = None,
+    mlp_ratio: Annotated[
+        int | None, _model("mlp_ratio", "Width of the MLP, by that of a layer.", min=1)
+    ] = None,
+    positions: Annotated[
+        Literal["learned", "sinusoidal", "rotary", "alibi", "none"] | None,
+        _model("positions", "How the model is told them."),
+    ] = None,
+    activation: Annotated[
+        Literal["relu", "gelu", "silu"] | None, _model("activation", "Of the MLP.")
+    ] = None,
+    final_norm: Annotated[
+        bool | None,
+        _model("final_norm", "Normalise before the head.", "--final-norm/--no-final-norm"),
+    ] = None,
+    norm_eps: Annotated[float | None, _model("norm_eps", "Of the norms.", min=0)] = None,
+    dropout: Annotated[float | None, _model("dropout", "Its probability.", min=0)] = None,
+    init_std: Annotated[
+        float | None,
+        typer.Option(
+            help="Standard deviation of the first weights.",
+            show_default="0.32 / sqrt(width)",
+            rich_help_panel="Model",
+        ),
+    ] = None,
+    dtype: Annotated[
+        Literal["float32", "float64"] | None, _model("dtype", "The type of numbers.")
+    ] = None,
+    backend: Backend = "llvm",
+    samples: Annotated[
+        int | None,
+        typer.Option(min=0, help="Texts to print at the end.", show_default="20, with --text 1"),
+    ] = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
     dashboard: Dashboard = False,
     drawing: Annotated[
         Path | None,
         typer.Option(help="Draw the gradient graph to this .html or .svg.", show_default="none"),
     ] = None,
 ) -> None:
-    """Train a GPT on a text, one document a line; without --data on a list of names.
+    """Train a GPT on a text: --data has one document a line, --text goes on over its lines; without
+    both on a list of names.
 
     Ctrl-C saves a checkpoint; --resume goes on from there, to the same bits as if the run had never
     stopped. A run without --resume starts afresh; checkpoints that are in --out already are kept in
     OUT/previous. Numbers too small to be normal count as zero while training (flush_subnormals).
+
+    OUT/config.toml has the options of the run, as --config reads them; OUT/log.jsonl its losses,
+    OUT/loss.svg a plot of them.
     """
-    options = {
-        "steps": steps, "batch": batch, "depth": depth, "width": width, "heads": heads,
-        "context": context, "lr": lr, "seed": seed, "dtype": dtype,
-        "checkpoint_every": checkpoint_every, "val_every": val_every,
-    }  # fmt: skip
-    _check(options, drawing)
-    if resume:  # what is not given stays as it was
-        options = {name: value for name, value in options.items() if is_given(ctx, name)}
+    options = {k: v for k, v in ctx.params.items() if k in OPTIONS and v is not None}
+    options = {k: v for k, v in options.items() if is_given(ctx, k)}
+    chosen = gpt.Sampling(temperature, top_k, top_p)
+    _check(options, text is not None, chosen, drawing)
+    if data is not None and text is not None:
+        raise typer.BadParameter("--data and --text are two kinds of text; give one of them")
     console = Console(markup=False, highlight=False, soft_wrap=True)
     started = time.perf_counter()
     with rg.backend(backend):
-        if resume and data is None:
-            source = gpt.source_of(out)
-            data = None if source is None else Path(source)
+        if resume and data is None and text is None:
+            data, text = _source(out)
         with board_of(dashboard, out, console) as board:
+            path = text or data
             outcome = gpt.train(
-                _documents(data, console),
+                _text(text, console) if text is not None else _documents(data, console),
                 out,
                 resume=resume,
                 reporter=reporter(console),
-                source=None if data is None else str(data.absolute()),
+                name=None if path is None else str(path.absolute()),
                 board=board,
                 **options,
             )
         _tell_end(outcome, out, time.perf_counter() - started, console)
         if outcome.signal is not None:
             raise typer.Exit(128 + outcome.signal)
-        _show_samples(outcome, samples, temperature, console)
+        _show_samples(outcome, samples, chosen, console)
         if drawing is not None:
             make_directory(drawing.parent)
             gpt.draw_gradient(outcome.trainer, drawing)
             console.print(f"The graph of the gradient is drawn in {drawing}")
 
 
-def _check(options: dict[str, Any], drawing: Path | None) -> None:
+OPTIONS = {f.name for c in (GPTConfig, TrainConfig) for f in fields(c)}
+
+
+def _check(
+    options: dict[str, Any], prose: bool, chosen: gpt.Sampling, drawing: Path | None
+) -> None:
     """Options that contradict each other are wrong usage."""
     try:
-        gpt.configurations(options)
+        gpt.configurations(options, prose)
+        chosen.check()
     except OptionError as error:
         raise typer.BadParameter(str(error)) from None
     if drawing is not None and drawing.suffix not in (".html", ".svg"):
         raise typer.BadParameter(f"--drawing takes a file ending in .html or .svg, not {drawing}")
+
+
+def _source(out: Path) -> tuple[Path | None, Path | None]:
+    """The files with documents, or with a running text, of the run in a directory."""
+    name, documents = gpt.source_of(out)
+    path = None if name is None else Path(name)
+    return (path, None) if documents else (None, path)
+
+
+def _text(path: Path, console: Console) -> gpt.Text:
+    console.print(f"Text: {path}")
+    return gpt.Text.read(path)
 
 
 def _documents(data: Path | None, console: Console) -> list[str]:
@@ -148,21 +243,27 @@ def _tell_end(outcome: gpt.GPTOutcome, out: Path, seconds: float, console: Conso
         return
     loss = outcome.validation_loss
     result = "" if loss is None else f"; validation loss {loss:.4f} per token"
+    bits = None if loss is None else trainer.bits_per_byte(loss)
+    result += "" if bits is None else f", {bits:.4f} bits per byte"
     console.print(f"Trained to step {trainer.step} in {duration(seconds)}{result}")
     console.print(f"Checkpoint: {outcome.checkpoint} (more texts: {command()} sample {out})")
 
 
 def _show_samples(
-    outcome: gpt.GPTOutcome, count: int, temperature: float, console: Console
+    outcome: gpt.GPTOutcome, count: int | None, chosen: gpt.Sampling, console: Console
 ) -> None:
-    if count == 0:
+    model, trainer = outcome.model, outcome.trainer
+    tokenizer, seed = trainer.corpus.tokenizer, trainer.config.seed
+    documents = model.config.documents
+    number = (20 if documents else 1) if count is None else count
+    if number == 0:
         return
-    trainer = outcome.trainer
-    tokenizer = trainer.corpus.tokenizer
-    console.print(f"\n{count} samples at temperature {temperature}:")
-    texts = gpt.sample(
-        outcome.model, tokenizer, count, temperature=temperature, seed=trainer.config.seed
-    )
+    what = "1 sample" if number == 1 else f"{number} samples"
+    console.print(f"\n{what} at temperature {chosen.of(model).temperature}:")
+    if not documents:
+        show_texts(model, tokenizer, number, chosen, seed=seed)
+        return
+    texts = gpt.sample(model, tokenizer, number, chosen, seed=seed)
     for i, text in enumerate(texts, 1):
-        console.print(f"{i:>{len(str(count))}}  {printable(text)}")
+        console.print(f"{i:>{len(str(number))}}  {printable(text)}")
     console.print()

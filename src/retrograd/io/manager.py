@@ -74,8 +74,7 @@ class CheckpointManager:
     def save(self, step: int, *, metric: float | None = None, **parts: Any) -> Path:
         """Write the checkpoint of a step, then remove those that need not be kept."""
         make_directory(self.directory, "directory for checkpoints")
-        if self._put_aside:
-            self._archive()
+        self.put_aside()
         path = self.directory / f"step-{step:08d}.safetensors"
         save_checkpoint(path, step=step, metric=metric, **parts)
         self._rotate()
@@ -96,11 +95,15 @@ class CheckpointManager:
                 error.add_note(f"the checkpoint before it is {earlier[-1]}")
             raise
 
-    def _archive(self) -> None:
-        old = self.paths()
+    def put_aside(self, *others: str) -> None:
+        """With `fresh`, put the checkpoints that an earlier run left into `previous`, and files of
+        these names that it left beside them. `save` does it at the latest, for checkpoints."""
+        if not self._put_aside:
+            return
+        old = [*self.paths(), *[p for n in others if (p := self.directory / n).is_file()]]
         if old:
             previous = make_directory(self.directory / "previous")
-            for p in CheckpointManager(previous).paths():
+            for p in CheckpointManager(previous).paths() if self.paths() else ():
                 p.unlink()
             for p in old:
                 p.replace(previous / p.name)

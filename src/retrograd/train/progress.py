@@ -43,8 +43,8 @@ DECAY = 0.98  # of the weight of a loss, with each step: an average over about 5
 class Meter:
     """Smoothed loss, tokens (or what a step consists of) per second and the time that remains.
 
-    The loss is an exponential average, `sum DECAY^k loss / sum DECAY^k`; speed is measured since
-    the start, without the first step, which compiles.
+    The loss is an exponential average, `sum DECAY^k loss / sum DECAY^k` over steps; speed is
+    measured since the first update, before which there was compiled.
     """
 
     def __init__(
@@ -55,19 +55,20 @@ class Meter:
 
     def start(self, step: int, steps: int | None) -> None:
         self._sum = self._weight = 0.0
-        self._begin = self.step = step
+        self.step = step
+        self._first: int | None = None  # the step of the first update
         self._steps = steps
         self._tokens = 0
         self._started = self._clock()
 
     def update(self, step: int, loss: float, tokens: int) -> None:
-        decay = DECAY ** max(step - self.step, 1)  # `loss` is the mean of these steps
-        weight = (1 - decay) / (1 - DECAY)
-        self._sum = decay * self._sum + weight * loss
-        self._weight = decay * self._weight + weight
+        kept = DECAY ** (step - self.step)
+        weight = (1 - kept) / (1 - DECAY)  # of the steps since the last update
+        self._sum = kept * self._sum + weight * loss
+        self._weight = kept * self._weight + weight
         self.step = step
-        if step == self._begin + 1:
-            self._started = self._clock()
+        if self._first is None:
+            self._first, self._started = step, self._clock()
         else:
             self._tokens += tokens
 
@@ -85,7 +86,7 @@ class Meter:
     @property
     def remaining(self) -> float | None:
         """Seconds until the end; None before that can be told."""
-        steps = self.step - self._begin - 1
+        steps = 0 if self._first is None else self.step - self._first
         if steps < 1 or self._steps is None:
             return None
         return (self._clock() - self._started) / steps * (self._steps - self.step)

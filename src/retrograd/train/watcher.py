@@ -17,7 +17,10 @@ class WatchedRun(Protocol):
     """A run in progress, as far as it is shown."""
 
     step: int
-    model: Any
+
+    @property
+    def model(self) -> Any:
+        """What is trained."""
 
     def gradients(self) -> Any:
         """The gradients of the next step's loss, in the places of the model's parameters."""

@@ -25,3 +25,31 @@ def test_every_epoch_has_every_document_once_in_a_new_order() -> None:
     ]
     assert sorted(epochs[0]) == sorted(epochs[1]) == sorted(epochs[2])
     assert epochs[0] != epochs[1] != epochs[2]
+
+
+def test_samples_of_a_block_of_steps_are_padded_alike() -> None:
+    corpus = Corpus(["a" * n for n in (1, 2, 3, 4, 5, 6, 7, 8)], context=16, seed=0, held_out=0.0)
+    alone = [corpus.batch(i, 1) for i in range(24)]
+    tokens, targets = corpus.batches(3, 24, 1, block=4)
+    assert tokens.shape[1:] == (1, 8 if max(t.shape[1] for t, _ in alone[:4]) <= 8 else 12)
+    for i, (x, y) in enumerate(zip(tokens, targets, strict=True)):
+        n = alone[3 + i][0].shape[1]
+        assert x[:, :n].tolist() == alone[3 + i][0].tolist()
+        assert y[:, :n].tolist() == alone[3 + i][1].tolist()
+        assert (y[:, n:] == -100).all()
+    # Where a call ends does not change what a step is padded to.
+    for first in range(24):
+        for most in (1, 2, 9):
+            found = corpus.batches(first, most, 1, block=4)[0]
+            assert 1 <= len(found) <= most
+            assert found.shape[2] == corpus.batch(first, 1, block=4)[0].shape[1]
+
+
+def test_what_is_held_out_comes_in_few_chunks() -> None:
+    corpus = Corpus(DOCUMENTS, context=8, seed=0, held_out=0.5)
+    tokens, targets = corpus.held_out(60)
+    length = max(map(len, corpus.validation)) - 1
+    assert tokens.shape == targets.shape
+    assert tokens.shape[2] == length
+    assert tokens.shape[1] * length <= 60
+    assert (targets >= 0).sum() == sum(len(s) - 1 for s in corpus.validation)

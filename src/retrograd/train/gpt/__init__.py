@@ -9,14 +9,16 @@
 from retrograd.train.gpt.corpus import Corpus
 from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
 from retrograd.train.gpt.recipe import GPTOutcome, draw_gradient, train
-from retrograd.train.gpt.sampling import sample
+from retrograd.train.gpt.sampling import Sampling, sample, stream
 from retrograd.train.gpt.trainer import (
+    PROSE,
     GPTTrainer,
     TrainConfig,
     configurations,
     load_model,
     source_of,
 )
+from retrograd.train.gpt.windows import Text
 
 Outcome, Trainer = GPTOutcome, GPTTrainer  # within this package they need no longer name
 
@@ -25,7 +27,10 @@ __all__ = [
     "GPT",
     "GPTConfig",
     "GPTOutcome",
+    "PROSE",
+    "Sampling",
     "Outcome",
+    "Text",
     "TrainConfig",
     "GPTTrainer",
     "Trainer",
@@ -34,6 +39,7 @@ __all__ = [
     "load_model",
     "sample",
     "source_of",
+    "stream",
     "token_loss",
     "train",
 ]

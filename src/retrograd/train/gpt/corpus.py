@@ -1,4 +1,4 @@
-"""The training text as arrays of tokens, in an order that depends on the seed only."""
+"""Documents as arrays of tokens, in an order that depends on the seed only."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from retrograd.data import CharTokenizer, split_documents
-from retrograd.data.text import shuffled
+from retrograd.train.gpt.epochs import Epochs
 
 Array = np.ndarray[Any, Any]
 
 IGNORED = -100  # the target of positions that are only padding
+USUAL = 0.75  # of steps are of the usual length, about
+ROUNDING = 4  # lengths of steps that are padded alike are multiples of it
 
 
 class Corpus:
@@ -25,31 +27,81 @@ class Corpus:
     """
 
     def __init__(
-        self, documents: Sequence[str], context: int, seed: int = 0, held_out: float = 0.1
+        self,
+        documents: Sequence[str],
+        context: int,
+        seed: int = 0,
+        held_out: float = 0.1,
+        tokenizer: Any = None,
     ) -> None:
-        self.tokenizer = CharTokenizer.of(documents)
-        self.seed = seed
+        self.tokenizer = CharTokenizer.of(documents) if tokenizer is None else tokenizer
+        self.context = context
         self.documents = len(documents)
-        self.checksum = hashlib.sha256("\n".join(documents).encode()).hexdigest()
+        self.checksum = checksum_of(documents)
         training, validation = split_documents(documents, seed, held_out)
         self.training = self._samples(training, context)
         self.validation = self._samples(validation, context)
-        self._order: tuple[int, list[int]] = (-1, [])
+        self._epochs = Epochs(len(self.training), seed)
+        self._lengths = np.array([len(s) - 1 for s in self.training])
+        self._starts = np.cumsum(self._lengths + 1) - self._lengths - 1
+        end = np.zeros(context + 1, np.int32)  # so that there is a window at every start
+        self._flat = np.concatenate([*self.training, end])
 
     def _samples(self, documents: Sequence[str], context: int) -> list[Array]:
         tokens = [np.array(self.tokenizer.encode(d), np.int32) for d in documents]
         return [t[i : i + context + 1] for t in tokens for i in range(0, len(t) - 1, context)]
 
-    def batch(self, step: int, size: int) -> tuple[Array, Array]:
-        """`(tokens, targets)` of a step, both `[size, length]`, padded to the longest sample."""
-        return padded([self._sample(step * size + i) for i in range(size)])
+    def batch(self, step: int, size: int, block: int = 1) -> tuple[Array, Array]:
+        """`(tokens, targets)` of a step, both `[size, length]`, padded to the longest sample of
+        the `block` steps that it is one of."""
+        tokens, targets = self.batches(step, 1, size, block)
+        return tokens[0], targets[0]
 
-    def _sample(self, number: int) -> Array:
-        epoch, place = divmod(number, len(self.training))
-        if self._order[0] != epoch:
-            # Seeds of 64 bits and more are the user's seed and the number of the epoch.
-            self._order = epoch, shuffled(len(self.training), self.seed + ((epoch + 1) << 64))
-        return self.training[self._order[1][place]]
+    def batches(self, step: int, most: int, size: int, block: int = 1) -> tuple[Array, Array]:
+        """`(tokens, targets)` of the steps from `step` on, `[steps, size, length]`: of at most so
+        many, and of no more than are padded to the same length."""
+        length, steps = self._length(step // block, size, block), block - step % block
+        while steps < most and self._length((step + steps) // block, size, block) == length:
+            steps += block
+        steps = min(steps, most)
+        chosen = self._epochs.numbers(step * size, steps * size)
+        windows = np.lib.stride_tricks.sliding_window_view(self._flat, length + 1)
+        samples = windows[self._starts[chosen]]
+        learned = np.arange(length) < self._lengths[chosen][:, None]
+        tokens = np.where(learned, samples[:, :-1], 0)
+        targets = np.where(learned, samples[:, 1:], IGNORED)
+        shape = (steps, size, length)
+        return tokens.reshape(shape), targets.reshape(shape)
+
+    def _length(self, number: int, size: int, block: int) -> int:
+        """What samples of a block of steps are padded to."""
+        chosen = self._epochs.numbers(number * block * size, block * size)
+        longest = int(self._lengths[chosen].max())
+        return longest if block == 1 else min(-(-longest // ROUNDING) * ROUNDING, self.context)
+
+    def usual_length(self, size: int) -> int:
+        """What the samples of three quarters of steps are no longer than."""
+        share = USUAL ** (1 / size)
+        length = int(np.quantile(self._lengths, share, method="higher"))
+        return -(-length // ROUNDING) * ROUNDING
+
+    def held_out(self, most: int) -> tuple[Array, Array]:
+        """`(tokens, targets)` of the samples held out, `[chunks, size, length]`, in as few chunks
+        as there are with at most `most` tokens each."""
+        samples = self.validation
+        length = max(map(len, samples), default=1) - 1
+        chunks = -(-len(samples) * length // most) if samples else 0
+        size = -(-len(samples) // chunks) if chunks else 0
+        missing = chunks * size - len(samples)
+        samples = [*samples, *[np.zeros(1, np.int32)] * missing]  # a lone token has no target
+        tokens, targets = padded(samples, length)
+        shape = (chunks, size, length)
+        return tokens.reshape(shape), targets.reshape(shape)
+
+
+def checksum_of(documents: Sequence[str]) -> str:
+    """What tells documents from others."""
+    return hashlib.sha256("\n".join(documents).encode()).hexdigest()
 
 
 def padded(samples: Sequence[Array], length: int | None = None) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,14 @@ from typing import Any
 import retrograd as rg
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager
+from retrograd.train.gpt.corpus import Corpus
 from retrograd.train.gpt.model import GPT, token_loss
 from retrograd.train.gpt.trainer import GPTTrainer
+from retrograd.train.gpt.windows import Text
 from retrograd.train.interrupt import StopRequest, stop_requests
+from retrograd.train.pace import Pace
 from retrograd.train.progress import Reporter, Silent
+from retrograd.train.run_log import FILES, RunLog, write_configuration
 from retrograd.train.subnormals import flushing
 from retrograd.train.watcher import Dashboard, Watcher
 from retrograd.viz import draw
@@ -34,21 +39,22 @@ class GPTOutcome:
 
 
 def train(
-    documents: list[str],
+    source: list[str] | Text,
     out: StrPath,
     *,
     resume: bool = False,
     reporter: Reporter | None = None,
-    source: str | None = None,
+    name: str | None = None,
     board: Dashboard | None = None,
     **options: Any,
 ) -> GPTOutcome:
-    """Train a GPT on the documents, with checkpoints in the directory `out`.
+    """Train a GPT on documents, or on a running text, with checkpoints in the directory `out`.
 
-    `options` are fields of `GPTConfig` and `TrainConfig`; `source` says in the checkpoints where
-    the documents are from. A new run puts the checkpoints of an earlier one in `out` aside (into
-    `out/previous`) when it saves its first; with `resume`, the latest checkpoint in `out` is gone
-    on from, to the same bits as if it had never stopped.
+    `options` are fields of `GPTConfig` and `TrainConfig`; `name` says in the checkpoints which file
+    the text is in. Beside them there are `config.toml` with the options, `log.jsonl` with losses
+    and, when the run ends or stops, `loss.svg`. A new run puts what an earlier one left in `out`
+    aside (into `out/previous`) when its first steps went well; with `resume`, the latest checkpoint
+    in `out` is gone on from, to the same bits as if it had never stopped.
 
     Ctrl-C (SIGINT) and SIGTERM end the run after the current step, with a checkpoint; so does the
     stop button of a `board`, which is shown the run.
@@ -57,68 +63,126 @@ def train(
     """
     manager = CheckpointManager(out, fresh=not resume)
     if resume:
-        trainer = GPTTrainer.resumed(manager, documents, options)
+        trainer = GPTTrainer.resumed(manager, source, options)
     else:
-        trainer = GPTTrainer.fresh(documents, options, source)
-    manager.prepare()
+        manager.prepare()
+        trainer = GPTTrainer.fresh(source, options, name, out)
     tell = reporter or Silent()
     tell.message(_summary(trainer))
     tell.start(trainer.step, trainer.config.steps)
     try:
         with manager.lock(), stop_requests() as stop, flushing():
-            path, loss = _loop(trainer, manager, tell, stop, Watcher(board))
+            path, loss = _Loop(trainer, manager, tell, stop, Watcher(board)).run()
     finally:
         tell.close()
     return GPTOutcome(trainer, path, loss, stop.signal)
 
 
-def _loop(
-    trainer: GPTTrainer,
-    manager: CheckpointManager,
-    tell: Reporter,
-    stop: StopRequest,
-    watcher: Watcher,
-) -> tuple[Path, float | None]:
-    """Steps until the last or a request to stop; the last checkpoint and its validation loss."""
-    config = trainer.config
-    if not trainer.corpus.validation:
-        tell.message("There is only one document: none is held out to measure a validation loss.")
-    ended = bool(stop)
-    while trainer.step < config.steps and not ended:
-        loss, tokens = trainer.advance()
-        tell.update(trainer.step, loss, tokens)
-        watcher.update(trainer, loss, tokens)
-        ended = bool(stop) or watcher.stopping
-        if trainer.step < config.steps and not ended:
-            saving = trainer.step % config.checkpoint_every == 0 or watcher.wants_checkpoint()
-            found = None
-            if saving or trainer.step % config.val_every == 0:
-                found = _validate(trainer, tell)
-                watcher.validated(trainer.step, found)
-            if saving:
-                watcher.saved(trainer.save(manager, found))
-    found = None if ended else _validate(trainer, tell)
-    watcher.validated(trainer.step, found)
-    return trainer.save(manager, found), found
+class _Loop:
+    """Steps until the last or a request to stop, several in a call; what is told and saved."""
+
+    def __init__(
+        self,
+        trainer: GPTTrainer,
+        manager: CheckpointManager,
+        tell: Reporter,
+        stop: StopRequest,
+        watcher: Watcher,
+    ) -> None:
+        self.trainer, self.manager, self.tell = trainer, manager, tell
+        self.stop, self.watcher = stop, watcher
+        self.log: RunLog | None = None
+
+    def run(self) -> tuple[Path, float | None]:
+        """The last checkpoint and its validation loss."""
+        trainer, config, pace = self.trainer, self.trainer.config, Pace()
+        if len(trainer.corpus.validation) == 0 and trainer.config.held_out:
+            self.tell.message(
+                "There is only one document: none is held out to measure a validation loss."
+            )
+        ended = bool(self.stop)
+        while trainer.step < config.steps and not ended:
+            started = time.perf_counter()
+            with pace.threads():
+                losses, tokens = trainer.steps_at_once(min(pace.steps, self._undisturbed()))
+            pace.took(len(losses), time.perf_counter() - started)
+            self._tell(losses, tokens)
+            ended = bool(self.stop) or self.watcher.stopping
+            if trainer.step < config.steps and not ended:
+                saving = trainer.step % config.saving == 0
+                saving |= self.watcher.wants_checkpoint()
+                found = None
+                if saving or trainer.step % config.validating == 0:
+                    found = self._validate()
+                if saving:
+                    self.watcher.saved(trainer.save(self.manager, found))
+        found = None if ended else self._validate()
+        path = trainer.save(self.manager, found)
+        self._log().close(_title(trainer))
+        return path, found
+
+    def _undisturbed(self) -> int:
+        """Steps until something has to be told, validated or saved."""
+        config, step = self.trainer.config, self.trainer.step
+        every = (max(config.steps // 10, 1), config.validating, config.saving)
+        return min(config.steps - step, *[n - step % n for n in every])
+
+    def _tell(self, losses: Any, tokens: int) -> None:
+        trainer, loss = self.trainer, float(losses.mean(dtype="float64"))
+        try:
+            self._log(trainer.step - len(losses)).steps(losses, tokens)
+        except OSError as error:  # the run itself is sound
+            error.add_note(f"all is saved in {trainer.save(self.manager)}")
+            raise
+        self.tell.update(trainer.step, loss, tokens)
+        self.watcher.update(trainer, loss, tokens)
+
+    def _log(self, step: int | None = None) -> RunLog:
+        """The log of the run; it begins when a first step went well."""
+        if self.log is None:
+            trainer, folder = self.trainer, self.manager.directory
+            self.manager.put_aside(*FILES)
+            write_configuration(folder, trainer.options())
+            step = trainer.step if step is None else step
+            self.log = RunLog(folder, step, trainer.config.steps)
+        return self.log
+
+    def _validate(self) -> float | None:
+        trainer, found = self.trainer, self.trainer.validation_loss()
+        if found is not None:
+            bits = trainer.bits_per_byte(found)
+            more = "" if bits is None else f", {bits:.4f} bits per byte"
+            self.tell.message(f"step {trainer.step}: validation loss {found:.4f}{more}")
+            numbers = {"loss": found} | ({} if bits is None else {"bits per byte": bits})
+            self._log().validated(numbers)
+        self.watcher.validated(trainer.step, found)
+        return found
 
 
-def _validate(trainer: GPTTrainer, tell: Reporter) -> float | None:
-    found = trainer.validation_loss()
-    if found is not None:
-        tell.message(f"step {trainer.step}: validation loss {found:.4f}")
-    return found
+def _title(trainer: GPTTrainer) -> str:
+    config = trainer.size
+    return f"GPT of {config.depth} x {config.width}, {trainer.step:,} steps"
 
 
 def _summary(trainer: GPTTrainer) -> str:
-    model, corpus = trainer.model, trainer.corpus
-    config = model.config
-    size = sum(p.size for p in model.parameters())
-    layers = "1 layer" if config.depth == 1 else f"{config.depth} layers"
+    corpus, c = trainer.corpus, trainer.size
+    if isinstance(corpus, Corpus):
+        text = (
+            f"{corpus.documents:,} document{'s' * (corpus.documents != 1)}, "
+            f"{len(corpus.validation):,} of them held out for validation"
+        )
+    else:
+        number = len(corpus.training) + len(corpus.validation)
+        text = (
+            f"{corpus.text.size:,} characters as {number:,} tokens, "
+            f"the last {len(corpus.validation):,} of them held out for validation"
+        )
+    kinds = "tokens" if c.documents else "different ones"
+    layers = "1 layer" if c.depth == 1 else f"{c.depth} layers"
     return (
-        f"{corpus.documents:,} document{'s' * (corpus.documents != 1)}, "
-        f"{len(corpus.validation):,} of them held out for validation, {config.vocab_size} tokens\n"
-        f"GPT of {layers}, width {config.width}, {config.heads} heads, context {config.context}: "
-        f"{size:,} parameters"
+        f"{text}, {c.vocab_size:,} {kinds}\n"
+        f"GPT of {layers}, width {c.width}, {c.heads} heads, context {c.context}: "
+        f"{trainer.parameters:,} parameters"
     )
 
 

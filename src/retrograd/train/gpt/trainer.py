@@ -13,53 +13,138 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import optim, pytree
-from retrograd.data import CharTokenizer
-from retrograd.errors import FormatError, NonFiniteError, OptionError
+from retrograd.data import BPETokenizer
+from retrograd.data.bpe import tokenizer_from_state
+from retrograd.errors import FormatError, NonFiniteError, OptionError, nearest
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager, load_checkpoint, structured
 from retrograd.memory_limit import check_new
-from retrograd.train.gpt.corpus import Corpus, padded
+from retrograd.train.gpt.corpus import Corpus, checksum_of
 from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
+from retrograd.train.gpt.windows import Text, Tokenizer, Windows, byte_pairs
 
-# One program serves samples of every length. With {} each length is compiled by itself.
-SHAPES = {"tokens": "_ T", "targets": "_ T"}
+# A step of less work is done with others in one call, and they are padded to the same length.
+SMALL_STEP_FLOPS = 4e7
+MOST_ALIKE = 128  # steps
+VALIDATION_TOKENS = 8192  # at a time
+
+
+Array = np.ndarray[Any, Any]
+
+
+SCHEDULES = ("linear", "cosine", "constant")
+TOKENS = ("chars", "bpe")
 
 
 @dataclass(frozen=True)
 class TrainConfig:
     """How a GPT is trained. The defaults are microgpt's: Adam, one document a step, the learning
-    rate falling linearly to 0 over the steps."""
+    rate falling linearly to 0 over the steps.
+
+    The learning rate rises to `lr` during `warmup` steps, then falls to `min_lr` as `schedule`
+    says. With `weight_decay` the optimizer is AdamW; with `clip` gradients have at most this norm.
+    Tokens are characters, or `vocab` byte pairs.
+
+    Without `val_every` there is a validation at every tenth of the steps, without
+    `checkpoint_every` a checkpoint at every fifth: but for 200 and 500 steps at least.
+    """
 
     steps: int = 1000
     batch: int = 1
     lr: float = 0.01
+    schedule: str = "linear"
+    warmup: int = 0
+    min_lr: float = 0.0
+    weight_decay: float = 0.0
+    clip: float | None = None
+    tokens: str = "chars"
+    vocab: int = 1024
     beta1: float = 0.85
     beta2: float = 0.99
     eps: float = 1e-8
     seed: int = 0
     held_out: float = 0.1
-    val_every: int = 200
-    checkpoint_every: int = 500
+    val_every: int | None = None
+    checkpoint_every: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "val_every", "checkpoint_every"):
-            if getattr(self, name) < 1:
-                raise OptionError(f"{name} is at least 1, not {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise OptionError(f"{name} is at least 1, not {value}")
         if not (self.lr > 0 and math.isfinite(self.lr)):
             raise OptionError(f"the learning rate is a positive number, not {self.lr}")
+        for name, known in (("schedule", SCHEDULES), ("tokens", TOKENS)):
+            if getattr(self, name) not in known:
+                raise OptionError(
+                    f"{name} is one of {', '.join(known)}, not {getattr(self, name)!r}"
+                )
+        for name in ("warmup", "min_lr", "weight_decay"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise OptionError(f"{name} is 0 or positive, not {getattr(self, name)}")
+        if self.warmup > self.steps:
+            raise OptionError(
+                f"warmup is a part of the steps, and {self.warmup} are more than {self.steps}"
+            )
+        if self.min_lr > self.lr:
+            raise OptionError(f"min_lr, {self.min_lr}, is above the learning rate {self.lr}")
+        if not 0 <= self.held_out < 1:
+            raise OptionError(
+                f"the part held out for validation is from 0 to below 1, not {self.held_out}"
+            )
+        if self.clip is not None and not self.clip > 0:
+            raise OptionError(f"clip is a positive norm, not {self.clip}; leave it out for none")
+
+    def optimizer(self) -> optim.Optimizer:
+        """Adam, or AdamW, with the schedule of the learning rate."""
+        make = optim.schedules.cosine if self.schedule == "cosine" else optim.schedules.linear
+        end = self.lr if self.schedule == "constant" else self.min_lr
+        rate = make(self.lr, self.steps, end, self.warmup)
+        betas = (self.beta1, self.beta2)
+        if self.weight_decay:
+            return optim.AdamW(lr=rate, betas=betas, eps=self.eps, weight_decay=self.weight_decay)
+        return optim.Adam(lr=rate, betas=betas, eps=self.eps)
+
+    @property
+    def validating(self) -> int:
+        """Steps between validations."""
+        return self.val_every or max(self.steps // 10, 200)
+
+    @property
+    def saving(self) -> int:
+        """Steps between checkpoints."""
+        return self.checkpoint_every or max(self.steps // 5, 500)
 
 
 # Options that may change when a run goes on: they say how long and how often, not what is learned.
 CHANGEABLE = ("steps", "val_every", "checkpoint_every")
+DERIVED = ("vocab_size", "documents")  # what follows from the text
 
 
-def configurations(options: Mapping[str, Any]) -> tuple[GPTConfig, TrainConfig]:
-    """The configurations with these fields; an `OptionError` says what is wrong with one."""
+# What other defaults a running text has: about those of nanoGPT for a processor.
+PROSE: dict[str, Any] = {
+    "depth": 4, "width": 128, "context": 128, "activation": "gelu", "final_norm": True,
+    "documents": False, "steps": 2000, "batch": 16, "lr": 1e-3, "schedule": "cosine",
+    "warmup": 100, "min_lr": 1e-4, "weight_decay": 0.1, "clip": 1.0, "beta1": 0.9,
+}  # fmt: skip
+
+
+def configurations(
+    options: Mapping[str, Any], prose: bool = False
+) -> tuple[GPTConfig, TrainConfig]:
+    """The configurations with these fields, and the defaults of documents or of a running text; an
+    `OptionError` says what is wrong with one."""
+    if prose:
+        steps = options.get("steps", PROSE["steps"])
+        options = {**PROSE, "warmup": min(PROSE["warmup"], steps // 10), **options}
+        options["min_lr"] = min(options["min_lr"], options["lr"])
     size, course = ({f.name for f in fields(c)} for c in (GPTConfig, TrainConfig))
     unknown = set(options) - size - course
     if unknown:
         known = ", ".join(sorted(size | course))
-        raise TypeError(f"a GPT run has no option {sorted(unknown)[0]!r}; there are {known}")
+        name = min(unknown)
+        close = nearest(name, size | course)
+        raise TypeError(f"a GPT run has no option {name!r}{close}; there are {known}")
     return (
         GPTConfig(**{k: v for k, v in options.items() if k in size}),
         TrainConfig(**{k: v for k, v in options.items() if k in course}),
@@ -67,70 +152,146 @@ def configurations(options: Mapping[str, Any]) -> tuple[GPTConfig, TrainConfig]:
 
 
 class GPTTrainer:
-    """A run in progress: `advance()` does a step, `save` and `resumed` stop and go on.
+    """A run in progress: `advance()` does a step, `steps_at_once(n)` up to n of them in one call of
+    a compiled loop, `save` and `resumed` stop and go on.
 
-    Training on for k steps after `resumed` gives the same bits as never having stopped.
+    Training on for k steps after `resumed` gives the same bits as never having stopped, however the
+    steps are divided into calls.
     """
 
     def __init__(
-        self, corpus: Corpus, model: GPTConfig, config: TrainConfig, source: str | None = None
+        self,
+        corpus: Corpus | Windows,
+        model: GPTConfig,
+        config: TrainConfig,
+        source: str | None = None,
     ) -> None:
         self.corpus = corpus
         self.source = source
-        self.config = config
+        self.size, self.config = model, config
         self.generator = rg.random.Generator(config.seed)
         check_new((config.batch, model.context, model.width), 4, "the activations of a batch")
-        self.model = GPT(model, self.generator)
-        self.optimizer = optim.Adam(
-            lr=optim.schedules.linear(config.lr, config.steps),
-            betas=(config.beta1, config.beta2),
-            eps=config.eps,
-        )
-        self.state = self.optimizer.init(self.model)
+        self._model: GPT | None = GPT(model, self.generator)
+        self._leaves, self._structure = pytree.flatten(self._model)
+        self.parameters = sum(p.value().size for p in self._model.parameters())
+        self.optimizer = config.optimizer()
+        self.state = self.optimizer.init(self._model)
         self.step = 0
-        self._update = rg.jit(self._update_model, shapes=SHAPES)
-        self._total_loss = rg.jit(_total_loss)
-        self._gradients = rg.jit(rg.grad(token_loss), shapes=SHAPES)
+        self._held_out: Any = None
+        flops = 6 * self.parameters * config.batch * model.context
+        self._alike = int(min(max(SMALL_STEP_FLOPS // flops, 1), MOST_ALIKE))
+        # One program serves any number of steps; samples of every length where each step has one.
+        varied = self._alike == 1 and model.documents
+        shape = "K _ T" if varied else "K _ _"
+        self._usual = corpus.usual_length(config.batch) if self._alike > 1 else None
+        self._steps = rg.jit(
+            self._many, donate=("leaves", "state"), shapes={"tokens": shape, "targets": shape}
+        )
+        self._losses = rg.jit(self._all_losses)
+        self._gradients = rg.jit(rg.grad(token_loss))
 
-    def _update_model(self, model: GPT, state: Any, tokens: Any, targets: Any) -> Any:
+    @property
+    def model(self) -> GPT:
+        """The model as it is now. Steps leave it as it is and go on with a copy."""
+        if self._model is None:
+            self._model = pytree.unflatten(self._structure, self._leaves)
+        return self._model
+
+    def _many(self, leaves: Any, state: Any, tokens: Any, targets: Any) -> Any:
+        """The steps with these batches. Those of the usual length have a branch of their own, which
+        leaves out what is padding in them."""
+        usual = self._usual
+
+        def one(carry: Any, batch: Any) -> Any:
+            leaves, state = carry
+            tokens, targets = batch
+            if usual is None or usual >= tokens.shape[1]:
+                loss, grads = self._loss_and_gradients(leaves, tokens, targets)
+            else:
+                loss, grads = rg.cond(
+                    (targets[:, usual:] < 0).all(),
+                    lambda: self._loss_and_gradients(leaves, tokens[:, :usual], targets[:, :usual]),
+                    lambda: self._loss_and_gradients(leaves, tokens, targets),
+                )
+            model, grads = (pytree.unflatten(self._structure, x) for x in (leaves, grads))
+            if self.config.clip is not None:
+                grads, _ = optim.clip_by_norm(grads, self.config.clip)
+            model, state = self.optimizer.update(model, grads, state)
+            return (pytree.flatten(model)[0], state), loss
+
+        (leaves, state), losses = rg.scan(one, (leaves, state), (tokens, targets))
+        return leaves, state, losses
+
+    def _loss_and_gradients(self, leaves: Any, tokens: Any, targets: Any) -> Any:
+        model = pytree.unflatten(self._structure, leaves)
         loss, grads = rg.value_and_grad(token_loss)(model, tokens, targets)
-        model, state = self.optimizer.update(model, grads, state)
-        return model, state, loss
+        return loss, pytree.flatten(grads)[0]
 
     def advance(self) -> tuple[float, int]:
         """One step; the loss before it and the number of tokens it learned from."""
-        tokens, targets = self.corpus.batch(self.step, self.config.batch)
+        losses, tokens = self.steps_at_once(1)
+        return float(losses[0]), tokens
+
+    def steps_at_once(self, most: int) -> tuple[Array, int]:
+        """At least one and at most so many steps: the loss before each, and the number of tokens
+        they learned from. They have the bits of single steps."""
+        tokens, targets = self.corpus.batches(self.step, most, self.config.batch, self._alike)
+        if self._model is not None:  # whoever has the model keeps it: its memory is not given away
+            copies = [rg.asarray(x, copy=True) for x in pytree.flatten(self._model)[0]]
+            self._leaves, self._model = copies, None
         with rg.no_grad():
-            model, state, loss = self._update(self.model, self.state, tokens, targets)
-        value = loss.item()
-        if not math.isfinite(value):
+            self._leaves, self.state, found = self._steps(self._leaves, self.state, tokens, targets)
+        losses = found.numpy()
+        if not np.isfinite(losses).all():
+            bad = int(np.argmin(np.isfinite(losses)))
             raise NonFiniteError(
-                f"the loss is {value} at step {self.step + 1}: training has diverged; lower the "
-                f"learning rate (now {self.config.lr}) and start again or from a checkpoint"
+                f"the loss is {losses[bad]} at step {self.step + bad + 1}: training has diverged; "
+                f"lower the learning rate (now {self.config.lr}) and start again or from a "
+                "checkpoint"
             )
-        self.model, self.state = model, state
-        self.step += 1
-        return value, int(np.count_nonzero(targets >= 0))
+        self.step += len(losses)
+        return losses, int(np.count_nonzero(targets >= 0))
 
     def gradients(self) -> GPT:
         """The gradients of the loss of the next step's batch, in the places of the parameters."""
-        tokens, targets = self.corpus.batch(self.step, self.config.batch)
+        tokens, targets = self.corpus.batch(self.step, self.config.batch, self._alike)
         return self._gradients(self.model, tokens, targets)
 
     def validation_loss(self) -> float | None:
         """The mean of `-log p` over all tokens held out; None where there are none."""
-        samples = self.corpus.validation
-        context = self.model.config.context
-        size = min(len(samples), max(8192 // context, 1))
-        total, count = 0.0, 0
-        for start in range(0, len(samples), size or 1):
-            chunk = samples[start : start + size]
-            chunk = chunk + [chunk[0][:1]] * (size - len(chunk))  # a lone token has no target
-            tokens, targets = padded(chunk, context)
-            with rg.no_grad():
-                total += self._total_loss(self.model, tokens, targets).item()
-            count += int(np.count_nonzero(targets >= 0))
-        return total / count if count else None
+        if self._held_out is None or self._held_out[0] is not self.corpus.validation:
+            batches = self.corpus.held_out(VALIDATION_TOKENS)
+            self._held_out = self.corpus.validation, batches
+        tokens, targets = self._held_out[1]
+        count = int(np.count_nonzero(targets >= 0))
+        if count == 0:
+            return None
+        leaves = pytree.flatten(self._model)[0] if self._model is not None else self._leaves
+        with rg.no_grad():
+            totals = self._losses(leaves, tokens, targets).numpy()
+        return float(totals.sum(dtype=np.float64)) / count
+
+    def bits_per_byte(self, loss: float) -> float | None:
+        """A validation loss per token as bits for each byte of a running text."""
+        if not isinstance(self.corpus, Windows):
+            return None
+        return loss / math.log(2) / self.corpus.held_out_bytes_per_token
+
+    def _all_losses(self, leaves: Any, tokens: Any, targets: Any) -> Any:
+        """The total loss of each of several batches."""
+        model = pytree.unflatten(self._structure, leaves).eval()
+
+        def one(carry: Any, batch: Any) -> Any:
+            tokens, targets = batch
+            return carry, token_loss(model, tokens, targets, reduction="sum")
+
+        return rg.scan(one, 0.0, (tokens, targets))[1]
+
+    def options(self) -> dict[str, Any]:
+        """What the run was started with: options by name, and where the text is from."""
+        size = {k: v for k, v in asdict(self.size).items() if k not in DERIVED}
+        source = {"data" if self.size.documents else "text": self.source}
+        return source | size | asdict(self.config)
 
     def save(self, manager: CheckpointManager, metric: float | None = None) -> Path:
         """Write everything that going on needs."""
@@ -140,29 +301,30 @@ class GPTTrainer:
             model=self.model,
             optimizer=self.state,
             generator=self.generator,
-            gpt=asdict(self.model.config),
+            gpt=asdict(self.size),
             training=asdict(self.config),
             tokenizer=self.corpus.tokenizer.state_dict(),
-            data={
-                "source": self.source,
-                "checksum": self.corpus.checksum,
-                "documents": self.corpus.documents,
-            },
+            data={"source": self.source, "checksum": self.corpus.checksum},
         )
 
     @classmethod
     def fresh(
-        cls, documents: list[str], options: Mapping[str, Any], source: str | None = None
+        cls,
+        source: list[str] | Text,
+        options: Mapping[str, Any],
+        name: str | None = None,
+        folder: StrPath | None = None,
     ) -> GPTTrainer:
-        """A new run. `options` are values for fields of `GPTConfig` and `TrainConfig`."""
-        model, config = configurations(options)
-        corpus = Corpus(documents, model.context, config.seed, config.held_out)
+        """A new run on documents or a running text. `options` are values for fields of `GPTConfig`
+        and `TrainConfig`; the tokens of a large text are kept in a file in `folder`."""
+        model, config = configurations(options, isinstance(source, Text))
+        corpus = _corpus(source, model, config, None, folder)
         model = replace(model, vocab_size=corpus.tokenizer.vocab_size)
-        return cls(corpus, model, config, source)
+        return cls(corpus, model, config, name)
 
     @classmethod
     def resumed(
-        cls, manager: CheckpointManager, documents: list[str], options: Mapping[str, Any]
+        cls, manager: CheckpointManager, source: list[str] | Text, options: Mapping[str, Any]
     ) -> GPTTrainer:
         """The run that the latest checkpoint is of.
 
@@ -183,12 +345,14 @@ class GPTTrainer:
                         "elsewhere"
                     )
             config = replace(config, **{k: v for k, v in options.items() if k in CHANGEABLE})
-            corpus = Corpus(documents, model.context, config.seed, config.held_out)
-            if corpus.checksum != data["checksum"]:
+            checksum = source.checksum if isinstance(source, Text) else checksum_of(source)
+            if checksum != data["checksum"]:
                 raise FormatError(
-                    f"{path} is of a run on another text, of {data['documents']} documents; this "
-                    f"one has {corpus.documents}. Give the same text, or start a new run elsewhere"
+                    f"{path} is of a run on another text than the one that is given; give the same "
+                    "text, or start a new run elsewhere"
                 )
+            tokenizer = tokenizer_from_state(parts["tokenizer"])
+            corpus = _corpus(source, model, config, tokenizer, manager.directory)
             trainer = cls(corpus, model, config, data["source"])
             if pytree.flatten(state)[1] != pytree.flatten(trainer.state)[1]:
                 raise FormatError(f"{path}: the state of the optimizer does not fit the model")
@@ -198,13 +362,31 @@ class GPTTrainer:
         return trainer
 
 
-def load_model(path: StrPath) -> tuple[GPT, CharTokenizer]:
+def _corpus(
+    source: list[str] | Text,
+    model: GPTConfig,
+    config: TrainConfig,
+    tokenizer: Tokenizer | None,
+    folder: StrPath | None,
+) -> Corpus | Windows:
+    """The samples of a run; its tokens are learned from the text where there are none yet."""
+    if isinstance(source, Text):
+        if config.tokens == "bpe" and tokenizer is None:
+            tokenizer = byte_pairs(source, config.vocab)
+        shared = (model.context, config.seed, config.held_out, tokenizer)
+        return Windows(source, *shared, folder)
+    if config.tokens == "bpe" and tokenizer is None:
+        tokenizer = BPETokenizer.of(source, config.vocab)
+    return Corpus(source, model.context, config.seed, config.held_out, tokenizer)
+
+
+def load_model(path: StrPath) -> tuple[GPT, Tokenizer]:
     """The model of a checkpoint, or of the latest checkpoint in a directory, and its tokenizer."""
     where = Path(path)
     parts = CheckpointManager(where).load() if where.is_dir() else load_checkpoint(where)
     with _described(where):
         config, weights = GPTConfig(**parts["gpt"]), parts["model"]
-        tokenizer = CharTokenizer.from_state(parts["tokenizer"])
+        tokenizer = tokenizer_from_state(parts["tokenizer"])
         if tokenizer.vocab_size != config.vocab_size:
             raise FormatError(
                 f"{where}: its tokenizer has {tokenizer.vocab_size} tokens, its model "
@@ -215,17 +397,15 @@ def load_model(path: StrPath) -> tuple[GPT, CharTokenizer]:
     return model, tokenizer
 
 
-def source_of(out: StrPath) -> str | None:
-    """The file with the text of the run whose checkpoints are in a directory, as it was given."""
+def source_of(out: StrPath) -> tuple[str | None, bool]:
+    """The file with the text of the run whose checkpoints are in a directory, as it was given, and
+    whether it is of documents."""
     manager = CheckpointManager(out)
     with _described(manager.latest):
-        return manager.load()["data"]["source"]
+        parts = manager.load()
+        return parts["data"]["source"], GPTConfig(**parts["gpt"]).documents
 
 
 def _described(path: Path | None) -> AbstractContextManager[None]:
     """A checkpoint that lacks what a run has is of something else."""
     return structured(path, "it is no checkpoint of a GPT run")
-
-
-def _total_loss(model: GPT, tokens: Any, targets: Any) -> Any:
-    return token_loss(model, tokens, targets, reduction="sum")

@@ -1,0 +1,62 @@
+"""The log of a run: what its lines hold, and how it goes on."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from retrograd.train.run_log import RunLog, read_log, write_configuration
+
+
+def test_lines_hold_the_mean_of_the_losses_since_the_last_one(tmp_path: Path) -> None:
+    log = RunLog(tmp_path, 0, 2000)  # a line every 4 steps
+    losses = np.arange(10, dtype=np.float32)
+    log.steps(losses[:3], 30)
+    log.steps(losses[3:], 70)
+    log.validated({"loss": 7.0})
+    log.close("a run")
+    entries = [
+        {k: v for k, v in e.items() if k != "seconds"} for e in read_log(tmp_path / "log.jsonl")
+    ]
+    assert entries == [
+        {"step": 4, "loss": 1.5, "tokens": 40},
+        {"step": 8, "loss": 5.5, "tokens": 40},
+        {"step": 10, "validation loss": 7.0},
+        {"step": 10, "loss": 8.5, "tokens": 20},
+    ]
+    assert "<polyline" in (tmp_path / "loss.svg").read_text()
+
+
+def test_going_on_removes_lines_of_later_steps_and_one_that_was_cut(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    lines = [json.dumps({"step": n, "loss": 1.0, "seconds": float(n)}) for n in (2, 4, 6)]
+    path.write_text("\n".join(lines) + '\n{"step": 8, "lo')
+    log = RunLog(tmp_path, 4, 10)
+    log.steps(np.ones(1, np.float32), 1)
+    log.close("a run")
+    found = read_log(path)
+    assert [e["step"] for e in found] == [2, 4, 5]
+    assert found[-1]["seconds"] >= 4
+
+
+def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    log = RunLog(tmp_path, 0, 10)
+    (tmp_path / "log.jsonl").mkdir()
+    with pytest.raises(IsADirectoryError, match="cannot write the log"):
+        log.steps(np.ones(1, np.float32), 1)
+
+
+def test_a_configuration_is_read_again(tmp_path: Path) -> None:
+    options = {
+        "a": 1,
+        "b": 1e-5,
+        "c": 'x"\\\n\x7f\u00e4\U0001f600',
+        "d": True,
+        "e": 2.0,
+        "none": None,
+    }
+    write_configuration(tmp_path, options)
+    found = tomllib.loads((tmp_path / "config.toml").read_text(encoding="utf-8"))
+    assert found == {k: v for k, v in options.items() if v is not None}
