@@ -278,7 +278,7 @@ from retrograd.transforms.jvp import jvp, linearize
 from retrograd.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from retrograd import amp, data, gnn, io, metrics, micrograd, nn, optim, solvers, testing, train
+    from retrograd import amp, data, gnn, io, metrics, micrograd, models, nn, optim, solvers, testing, train
     from retrograd.api.dashboard import dashboard
     from retrograd.api.debug import debug
     from retrograd.api.info import info
@@ -310,6 +310,7 @@ LATER = {
     "io": "retrograd.io",
     "metrics": "retrograd.metrics",
     "micrograd": "retrograd.micrograd",
+    "models": "retrograd.models",
     "nn": "retrograd.nn",
     "optim": "retrograd.optim",
     "solvers": "retrograd.solvers",
@@ -543,6 +544,7 @@ __all__ = [
     "newaxis",
     "no_grad",
     "micrograd",
+    "models",
     "nn",
     "nonzero",
     "nextafter",

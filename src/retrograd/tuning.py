@@ -320,6 +320,10 @@ class Tuning:
     listed_indices: int = number(10_000_000,
         "indices of a sampler that a state of a loader may hold")
     fingerprint_rows: int = number(16, "rows of an array that tell it from another")
+    cache_slots: int = number(64,
+        "slots that a cache of keys and values has a multiple of, so that calls find a program")
+    turned_weight_tokens: int = number(32,
+        "generated tokens for which it pays to turn GPT-2's weights over")
     # fmt: on
 
     def __str__(self) -> str:

@@ -14,7 +14,7 @@ import pytest
 import retrograd as rg
 from retrograd.cli.view import read_view
 from retrograd.data import read_documents
-from retrograd.io import load_safetensors, read_metadata
+from retrograd.io import load_safetensors, map_safetensors, read_metadata
 from retrograd.io.safetensors import pack
 from retrograd.train import gpt
 from retrograd.train.graph import read_task
@@ -156,6 +156,7 @@ def reading_safetensors(folder, draw):
         text = json.dumps(changed(header, draw)).encode()
         file.write_bytes(len(text).to_bytes(8, "little") + text + content[start:])
         yield lambda: load_safetensors(file)
+        yield lambda: map_safetensors(file)
         yield lambda: read_metadata(file)
 
 
@@ -257,8 +258,9 @@ def header_of(**entry):
 )
 def test_headers_of_safetensors(tmp_path, content, message):
     (tmp_path / "a").write_bytes(content)
-    with pytest.raises(rg.FormatError, match=message):
-        load_safetensors(tmp_path / "a")
+    for read in (load_safetensors, map_safetensors):
+        with pytest.raises(rg.FormatError, match=message):
+            read(tmp_path / "a")
 
 
 @pytest.mark.parametrize("shape", [f"0, {2**64}", ", ".join(["1"] * 70)])

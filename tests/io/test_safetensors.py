@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from safetensors.numpy import save as numpy_save
 
 import retrograd as rg
-from retrograd.io import load_safetensors, read_metadata, save_safetensors
+from retrograd.io import load_safetensors, map_safetensors, read_metadata, save_safetensors
 
 ARRAYS = {
     "scalar": np.array(3.5),
@@ -38,6 +38,19 @@ def test_every_kind_of_tensor_comes_back(tmp_path: Path) -> None:
         assert found[name].shape == array.shape
         np.testing.assert_array_equal(found[name].numpy(), array)
     assert read_metadata(path) == {"who": "jürgen"}
+
+
+def test_a_map_has_the_same_and_cannot_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    save_safetensors(path, ARRAYS)
+    found = map_safetensors(path)
+    assert list(found) == sorted(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+        assert not found[name].flags.writeable
+    path.unlink()  # what is mapped stays
+    np.testing.assert_array_equal(found["transposed"], ARRAYS["transposed"])
 
 
 def test_other_libraries_read_it(tmp_path: Path) -> None:
@@ -79,9 +92,10 @@ def test_damaged_files_say_what_and_where(tmp_path: Path, change, message: str) 
     path = tmp_path / "a.safetensors"
     save_safetensors(path, {"v": np.ones(3), "w": np.ones((2, 3))})
     path.write_bytes(change(path.read_bytes()))
-    with pytest.raises(rg.FormatError, match=message) as caught:
-        load_safetensors(path)
-    assert str(path) in str(caught.value)
+    for read in (load_safetensors, map_safetensors):
+        with pytest.raises(rg.FormatError, match=message) as caught:
+            read(path)
+        assert str(path) in str(caught.value)
 
 
 def test_a_type_that_is_not_known_is_named(tmp_path: Path) -> None:
@@ -106,23 +120,26 @@ def test_every_truncation_is_a_format_error(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for n in range(len(whole)):
         path.write_bytes(whole[:n])
-        with pytest.raises(rg.FormatError):
-            load_safetensors(path)
+        for read in (load_safetensors, map_safetensors):
+            with pytest.raises(rg.FormatError):
+                read(path)
 
 
 def test_a_header_that_is_not_what_it_should_be(tmp_path: Path) -> None:
     for header in ({"w": 3}, {"w": {"dtype": "F32", "shape": [1], "data_offsets": [4]}}, {}):
         text = json.dumps(header).encode()
         (tmp_path / "a").write_bytes(len(text).to_bytes(8, "little") + text + b"1234")
-        with pytest.raises(rg.FormatError):
-            load_safetensors(tmp_path / "a")
+        for read in (load_safetensors, map_safetensors):
+            with pytest.raises(rg.FormatError):
+                read(tmp_path / "a")
 
 
 def test_reading_a_directory_or_nothing(tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError, match="directory; give the name of a file"):
-        load_safetensors(tmp_path)
-    with pytest.raises(FileNotFoundError, match="no such file"):
-        load_safetensors(tmp_path / "missing")
+    for read in (load_safetensors, map_safetensors):
+        with pytest.raises(IsADirectoryError, match="directory; give the name of a file"):
+            read(tmp_path)
+        with pytest.raises(FileNotFoundError, match="no such file"):
+            read(tmp_path / "missing")
 
 
 def test_writing_where_a_directory_is(tmp_path: Path) -> None:

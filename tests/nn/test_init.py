@@ -59,6 +59,27 @@ def test_default_stream_is_seeded():
     assert not np.array_equal(a, b)
 
 
+def test_nothing_is_drawn_where_it_is_skipped():
+    before = init.default_generator().state_dict()
+    with init.skip_init():
+        layer, table = nn.Linear(3, 2, dtype=rg.float64), nn.Embedding(4, 2)
+        attention: Any = nn.MultiHeadAttention(4, 2)
+        with pytest.raises(rg.ShapeError, match="-1"):
+            init.uniform((-1,))
+    for p in (*layer.parameters(), *table.parameters(), *attention.parameters()):
+        assert not p.numpy().any()
+    assert layer.weight.dtype is rg.float64
+    after = init.default_generator().state_dict()
+    assert all(np.array_equal(before[k], after[k]) for k in before)
+    assert nn.Linear(3, 2).weight.numpy().all()
+
+
+def test_what_is_skipped_is_drawn_again_after_an_error():
+    with pytest.raises(rg.ShapeError), init.skip_init():
+        nn.Linear(0, 1)
+    assert nn.Linear(3, 2).weight.numpy().all()
+
+
 def test_default_values_of_layers():
     g = rg.random.Generator(0)
     layer = nn.Linear(400, 100, generator=g)

@@ -11,7 +11,12 @@ from retrograd.io.checkpoint import (
 from retrograd.io.manager import CheckpointManager
 from retrograd.io.npz import load_npz, save_npz
 from retrograd.io.pytorch import load_pytorch, save_pytorch
-from retrograd.io.safetensors import load_safetensors, read_metadata, save_safetensors
+from retrograd.io.safetensors import (
+    load_safetensors,
+    map_safetensors,
+    read_metadata,
+    save_safetensors,
+)
 from retrograd.io.weights import load_weights, save_weights
 
 __all__ = [
@@ -21,6 +26,7 @@ __all__ = [
     "load_pytorch",
     "load_safetensors",
     "load_weights",
+    "map_safetensors",
     "read_bytes",
     "read_checkpoint_header",
     "read_metadata",

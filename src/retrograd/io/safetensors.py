@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, deserialize
+from safetensors import SafetensorError, deserialize, safe_open
 from safetensors.numpy import save
 
 from retrograd.eager.dispatch import as_array
@@ -50,6 +51,38 @@ def load_safetensors(path: StrPath) -> dict[str, Tensor]:
     return {name: Tensor.of(array) for name, array in arrays.items()}
 
 
+def map_safetensors(path: StrPath) -> dict[str, Array]:
+    """The arrays of a file by name, as read-only views of a memory map: what nobody looks at is not
+    read from the disk, and what was looked at need not stay in memory.
+
+    Errors are those of `load_safetensors`. The file must not change while its arrays are in use.
+
+    >>> import numpy as np, tempfile
+    >>> from retrograd.io import map_safetensors, save_safetensors
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_safetensors(folder + "/w.safetensors", {"w": np.arange(3)})
+    ...     map_safetensors(folder + "/w.safetensors")["w"].tolist()
+    [0, 1, 2]
+    """
+    start = _header_end(read_bytes(path, "safetensors file", lambda _: 8))
+    with open(path, "rb") as file:
+        try:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError as error:  # of an empty file
+            raise _damaged(b"", path, str(error)) from None
+    try:
+        safe_open(path, "numpy")  # checks the header: all of the file, nothing twice
+    except SafetensorError as error:
+        raise _damaged(content, path, str(error)) from None  # type: ignore[arg-type]
+    arrays = {}
+    header = json.loads(content[8:start])
+    for name in sorted(header.keys() - {"__metadata__"}):
+        at, end = header[name]["data_offsets"]
+        view = memoryview(content)[start + at : start + end]
+        arrays[name] = _array_of(name, {**header[name], "data": view}, path)
+    return arrays
+
+
 def read_metadata(path: StrPath) -> dict[str, str]:
     """The texts that were saved with the tensors; of the file only the header is read."""
     return metadata_of(read_bytes(path, "safetensors file", _header_end), path)
@@ -85,20 +118,25 @@ def unpack(content: bytes, path: StrPath) -> dict[str, Array]:
         raise _damaged(content, path, str(error)) from None
     arrays = {}
     for name, view in found:
-        if view["dtype"] not in _DTYPES:
-            raise FormatError(
-                f"{os.fspath(path)}: tensor {name!r} is of type {view['dtype']}, which retrograd "
-                f"does not compute with; it knows {', '.join(_DTYPES)}"
-            )
-        array = np.frombuffer(view["data"], _DTYPES[view["dtype"]])
-        try:
-            arrays[name] = array.reshape(view["shape"])
-        except ValueError as error:  # more axes than there may be, or 0 elements along a huge one
-            shape = repr(view["shape"])
-            raise FormatError(
-                f"{os.fspath(path)}: tensor {name!r} has the shape {shape:.60}: {error}"
-            ) from None
+        arrays[name] = _array_of(name, view, path)
     return arrays
+
+
+def _array_of(name: str, view: Mapping[str, Any], path: StrPath) -> Array:
+    """The array of what the header says of a tensor, and its bytes."""
+    if view["dtype"] not in _DTYPES:
+        raise FormatError(
+            f"{os.fspath(path)}: tensor {name!r} is of type {view['dtype']}, which retrograd "
+            f"does not compute with; it knows {', '.join(_DTYPES)}"
+        )
+    array = np.frombuffer(view["data"], _DTYPES[view["dtype"]])
+    try:
+        return array.reshape(view["shape"])
+    except ValueError as error:  # more axes than there may be, or 0 elements along a huge one
+        shape = repr(view["shape"])
+        raise FormatError(
+            f"{os.fspath(path)}: tensor {name!r} has the shape {shape:.60}: {error}"
+        ) from None
 
 
 def metadata_of(content: bytes, path: StrPath) -> dict[str, str]:

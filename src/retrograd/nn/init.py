@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,9 @@ _GAINS = {
 }
 
 
+_SKIPPED = ContextVar("skipped", default=False)
+
+
 def seed(n: int) -> None:
     """Start the stream that is used where no generator is given again, from seed n.
 
@@ -54,6 +59,35 @@ def default_generator() -> Generator:
     True
     """
     return Generator(0)
+
+
+@contextmanager
+def skip_init() -> Iterator[None]:
+    """Modules made inside draw no initial values: where `uniform` or `normal` would have been
+    asked, parameters are zeros. For weights that come from a file: drawing 100 million numbers
+    takes seconds.
+
+    Shapes and dtypes are as ever, and so is the `ShapeError` for a negative size. Other threads
+    draw.
+
+    >>> import retrograd as rg
+    >>> with rg.nn.init.skip_init():
+    ...     layer = rg.nn.Linear(2, 1)
+    >>> layer.weight.tolist()
+    [[0.0, 0.0]]
+    """
+    token = _SKIPPED.set(True)
+    try:
+        yield
+    finally:
+        _SKIPPED.reset(token)
+
+
+def _untouched(shape: Any, dtype: Any) -> Tensor:
+    """Zeros that need no memory until somebody writes to them."""
+    size: Any = as_shape(shape)
+    check_new(size, as_dtype(dtype or float32).itemsize, "a parameter")
+    return Tensor.of(np.zeros(size, as_dtype(dtype or float32).dtype))
 
 
 def constant(shape: Any, value: float, *, dtype: Any = None) -> Tensor:
@@ -109,6 +143,8 @@ def uniform(
     >>> rg.nn.init.uniform((2, 3)).shape
     (2, 3)
     """
+    if _SKIPPED.get():
+        return _untouched(shape, dtype)
     return _now(
         (generator or default_generator()).uniform(shape, low, high, dtype=dtype or float32)
     )
@@ -130,6 +166,8 @@ def normal(
     >>> rg.nn.init.normal((2, 3)).shape
     (2, 3)
     """
+    if _SKIPPED.get():
+        return _untouched(shape, dtype)
     return _now((generator or default_generator()).normal(shape, mean, std, dtype=dtype or float32))
 
 
