@@ -1,6 +1,6 @@
 """A GPT on scalars: trained and sampled with `rg.Value`, as microgpt does with a class of its own.
 
-    python -m examples.microgpt [--steps 1000] [--eager]
+    python -m examples.microgpt [--steps 1000] [--seed 42] [--eager]
 
 One layer, width 16, 4 heads, 4,192 parameters; one name per step, letter by letter; Adam. `rg.jit`
 makes a program of each name, since letters are indices of lists: a name that comes again takes a
@@ -10,7 +10,6 @@ a step without `rg.jit`. So there are few names here, again and again.
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
 from typing import Any
@@ -119,27 +118,27 @@ def sample(w: Any, temperature: float = 0.5) -> str:
     return found
 
 
-def main() -> float:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=1000)
-    parser.add_argument("--samples", type=int, default=20)
-    parser.add_argument("--eager", action="store_true", help="without jit")
-    given = parser.parse_args()
-    random.seed(42)
+def main(
+    steps: int = 1000, samples: int = 20, seed: int = 42, eager: bool = False
+) -> dict[str, float]:
+    """Train, then print samples; `eager` is without jit."""
+    random.seed(seed)
     w = weights()
-    step = training_step(w) if given.eager else rg.jit(training_step(w))
+    step = training_step(w) if eager else rg.jit(training_step(w))
     mean, start = 0.0, time.perf_counter()
-    for t in range(given.steps):
+    for t in range(steps):
         name = [MARK, *map(LETTERS.index, NAMES[t % len(NAMES)]), MARK]
-        rate = RATE * (1 - t / given.steps)
+        rate = RATE * (1 - t / steps)
         loss = step(name, rate, 1 - BETAS[0] ** (t + 1), 1 - BETAS[1] ** (t + 1))
         mean = loss if t == 0 else 0.9 * mean + 0.1 * loss
-        if t % 100 == 0 or t == given.steps - 1:
+        if t % 100 == 0 or t == steps - 1:
             print(f"step {t:4} loss {mean:.4f}")
-    print(f"{1e3 * (time.perf_counter() - start) / given.steps:.2f} ms per step")
-    print(*[sample(w) for _ in range(given.samples)])
-    return mean
+    print(f"{1e3 * (time.perf_counter() - start) / steps:.2f} ms per step")
+    print(*[sample(w) for _ in range(samples)])
+    return {"loss": mean}
 
 
 if __name__ == "__main__":
-    main()
+    import typer
+
+    typer.run(main)

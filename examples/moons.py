@@ -1,13 +1,12 @@
 """micrograd's demo on `rg.Value`: two moons, a perceptron 2-16-16-1, hinge loss, to 100 %.
 
-    python -m examples.moons [--steps 100] [--eager] [--picture moons.svg]
+    python -m examples.moons [--steps 100] [--seed 1337] [--eager] [--picture moons.svg]
 
 The training step is written as micrograd's notebook has it; `rg.jit` makes it a program.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 import time
@@ -50,7 +49,7 @@ def training_step(model: MLP, points: list[list[float]], labels: list[int]) -> A
     return step
 
 
-def picture(model: MLP, points: list[list[float]], labels: list[int], path: str) -> None:
+def draw(model: MLP, points: list[list[float]], labels: list[int], path: str) -> None:
     """The points on the plane as the model divides it, as SVG."""
     score = rg.jit(lambda x, y: model([x, y]).data)
     size, left, top = 0.025, -1.75, 1.75  # of a cell of the plane, and where the plane begins
@@ -75,30 +74,29 @@ def picture(model: MLP, points: list[list[float]], labels: list[int], path: str)
     Path(path).write_text("\n".join([*drawn, "</svg>"]), encoding="utf-8")
 
 
-def main() -> float:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--points", type=int, default=100)
-    parser.add_argument("--eager", action="store_true", help="without jit")
-    parser.add_argument("--picture", help="where to draw the decision boundary")
-    given = parser.parse_args()
-    random.seed(1337)
-    points, labels = moons(given.points)
+def main(
+    steps: int = 100, points: int = 100, seed: int = 1337, eager: bool = False, picture: str = ""
+) -> dict[str, float]:
+    """Train; `eager` is without jit, `picture` where to draw the decision boundary."""
+    random.seed(seed)
+    places, labels = moons(points)
     model = MLP(2, [16, 16, 1])
     print(model, f"{len(model.parameters())} parameters")
-    step = training_step(model, points, labels)
-    if not given.eager:
+    step = training_step(model, places, labels)
+    if not eager:
         step = rg.jit(step)
-    accuracy, start = 0.0, time.perf_counter()
-    for k in range(given.steps):
-        loss, accuracy = step(1.0 - 0.9 * k / given.steps)
-        if k % 10 == 0 or k == given.steps - 1:
+    start = time.perf_counter()
+    for k in range(steps):
+        loss, accuracy = step(1.0 - 0.9 * k / steps)
+        if k % 10 == 0 or k == steps - 1:
             print(f"step {k:3} loss {loss:.4f} accuracy {100 * accuracy:.0f} %")
-    print(f"{1e3 * (time.perf_counter() - start) / given.steps:.2f} ms per step")
-    if given.picture:
-        picture(model, points, labels, given.picture)
-    return accuracy
+    print(f"{1e3 * (time.perf_counter() - start) / steps:.2f} ms per step")
+    if picture:
+        draw(model, places, labels, picture)
+    return {"loss": loss, "accuracy": accuracy}
 
 
 if __name__ == "__main__":
-    main()
+    import typer
+
+    typer.run(main)

@@ -47,11 +47,17 @@ class ParameterLeaf(NamedTuple):
     trainable: bool
     cls: type
 
+    def __repr__(self) -> str:
+        return "*" if self.trainable else "frozen"
+
 
 class Subtree(NamedTuple):
     """Any other tensor or pytree."""
 
     at: int
+
+    def __repr__(self) -> str:
+        return "*"
 
 
 class Items(NamedTuple):
@@ -61,6 +67,10 @@ class Items(NamedTuple):
     keys: tuple[Any, ...]
     values: tuple[Any, ...]
 
+    def __repr__(self) -> str:
+        pairs = dict(zip(self.keys, self.values, strict=True)) if self.kind is dict else self.values
+        return repr(self.kind(pairs))
+
 
 class ModuleNode(NamedTuple):
     """A module: its class and attributes. The number tells it from others of its kind."""
@@ -69,6 +79,12 @@ class ModuleNode(NamedTuple):
     number: int
     keys: tuple[str, ...]
     values: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        """Brief, for messages that compare structures."""
+        attributes = zip(self.keys, self.values, strict=True)
+        shown = [f"{k}={v!r}" for k, v in attributes if k != "_buffers" or repr(v) != "{}"]
+        return f"{self.cls.__name__}({', '.join(shown)})"
 
 
 class Again(NamedTuple):

@@ -36,7 +36,7 @@ def test_the_picture_of_the_moons(tmp_path):
     random.seed(7)
     points, labels = moons.moons(24)
     model = MLP(2, [8, 1])
-    moons.picture(model, points, labels, str(tmp_path / "moons.svg"))
+    moons.draw(model, points, labels, str(tmp_path / "moons.svg"))
     drawn = ElementTree.parse(tmp_path / "moons.svg").getroot()
     circles = [e.attrib for e in drawn if e.tag.endswith("circle")]
     rectangles = [e.attrib for e in drawn if e.tag.endswith("rect")]

@@ -177,3 +177,32 @@ def test_refused_shapes():
             call()
     with pytest.raises(OptionError):
         init.dirac((4, 2, 3), groups=3)
+
+
+def test_models_made_by_a_transform():
+    """Of generators that are arguments: the same models that each makes by itself."""
+
+    def made(g):
+        return nn.Sequential(nn.Linear(3, 4, generator=g), nn.Embedding(5, 4, generator=g))
+
+    many = rg.random.Generator(0).split(3)
+    stacked = rg.vmap(made)(many)
+    for i in range(3):
+        alone, compiled = made(many[i]), rg.jit(made)(many[i])
+        for a, b, c in zip(
+            alone.parameters(), compiled.parameters(), stacked.parameters(), strict=True
+        ):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+            np.testing.assert_array_equal(a.numpy(), c.numpy()[i])
+    assert all(p.trainable for p in stacked.parameters())
+    x = rg.ones((2, 3))
+    rows = rg.vmap(lambda m: m[0](x))(stacked).numpy()
+    np.testing.assert_allclose(rows[1], made(many[1])[0](x).numpy(), rtol=1e-6)
+
+
+def test_parameters_of_lazy_tensors_are_computed():
+    """What is only not computed yet is no part of a program."""
+    p = nn.Parameter(rg.ones((2,)) * 3.0)
+    assert p.is_source
+    (p * p).sum().backward()
+    assert p.grad.tolist() == [6.0, 6.0]

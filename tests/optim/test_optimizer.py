@@ -354,6 +354,21 @@ def test_update_checks_the_gradients():
         opt.update(w, [rg.ones(3)] * 2, opt.init(w))
     with pytest.raises(rg.ShapeError, match="gradient of"):
         opt.update(w, [rg.ones(2)], opt.init(w))
+    pair = optim.clip_by_norm({"a": rg.ones(3)}, 1.0)
+    with pytest.raises(rg.ShapeError, match=r"2 leaves \(\[0\]\['a'\], \[1\]\).*return pairs"):
+        opt.update(w, pair, opt.init(w))
+
+
+def test_update_checks_the_state():
+    opt = optim.Adam(lr=0.1)
+    w = {"a": rg.ones(3), "b": rg.ones(2)}
+    with pytest.raises(rg.FormatError, match=r"Adam needs \['exp_avg', 'exp_avg_sq'\]"):
+        opt.update(w, w, optim.SGD(lr=0.1).init(w))
+    with pytest.raises(rg.FormatError, match="the state has 1 entries of exp_avg, the tree 2"):
+        opt.update(w, w, opt.init({"a": w["a"]}))
+    other = opt.init({"a": w["a"], "b": rg.ones(4)})
+    with pytest.raises(rg.ShapeError, match=r"exp_avg of parameter 1 in the state is \(4,\), .* \(2,\)"):
+        opt.update(w, w, other)
 
 
 def test_repr():

@@ -135,6 +135,35 @@ def test_trees_closures_and_backward():
     assert w.grad.tolist() == [1.5, 1.0]
 
 
+def test_modules_are_carried_and_chosen():
+    """A step of training as the body of a loop, against the same steps one by one."""
+    model = rg.nn.Sequential(rg.nn.Linear(3, 2, dtype=rg.float64), rg.nn.Tanh())
+    opt = rg.optim.Adam(lr=0.1)
+    x = rg.tensor(XS[:5])
+
+    def step(carry, _=None):
+        model, state = carry
+        value, grads = rg.value_and_grad(lambda m: (m(x) ** 2).sum())(model)
+        return opt.update(model, grads, state), value
+
+    start = (model, opt.init(model))
+    (last, _), losses = rg.scan(step, start, length=3)
+    carry, expected = start, []
+    for _ in range(3):
+        carry, value = step(carry)
+        expected.append(value.item())
+    close(losses, expected)
+    close(last[0].weight, carry[0][0].weight)
+    looped = rg.fori_loop(0, 3, lambda i, c: step(c)[0], start)
+    whiled = rg.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, step(s[1])[0]), (0, start))[1]
+    for other, _ in (looped, whiled):
+        close(other[0].weight, last[0].weight)
+    for pred, chosen in ((TRUE, last), (~TRUE, model)):
+        found = rg.cond(pred, lambda a, b: (a, a(x)), lambda a, b: (b, b(x)), last, model)
+        close(found[1], chosen(x))
+        close(found[0][0].bias, chosen[0].bias)
+
+
 def power_iteration(a, tolerance=1e-12):
     """The largest eigenvalue of a symmetric matrix, by multiplying until it changes no more."""
     n = a.shape[0]

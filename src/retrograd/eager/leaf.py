@@ -123,6 +123,20 @@ def known(node: Node) -> Array | None:
     return found
 
 
+def stands_for_any(node: Node) -> bool:
+    """Whether a value depends on arguments of a function that is being traced, and has no number
+    until that is called."""
+    seen, todo = {node}, [node]
+    for x in todo:  # which grows
+        if known(x) is None:
+            if Trait.INPUT in x.prim.traits:
+                return True
+            new = [y for y in x.inputs if y not in seen]
+            seen.update(new)
+            todo += new
+    return False
+
+
 def leaf_handle(node: Node) -> Any:
     """The handle, a `LazyTensor`, on a leaf that requires a gradient; None if there is none."""
     ref = node.prim.handle if isinstance(node.prim, ConcreteLeaf) else None

@@ -552,7 +552,8 @@ class Optimizer:
         slopes, _ = pytree.flatten(grads)
         if len(slopes) != len(leaves):
             raise ShapeError(
-                f"update(): the parameters have {len(leaves)} leaves, the gradients {len(slopes)}"
+                f"update(): the parameters have {_leaves(params)}, the gradients {_leaves(grads)}; "
+                "give what rg.grad returns (rg.value_and_grad and optim.clip_by_norm return pairs)"
             )
         every = self._by_leaf(params, leaves)
         self._check_state(
@@ -623,10 +624,24 @@ class Optimizer:
                     f"update(): the state holds {sorted(given)} of parameter {i}, "
                     f"{type(self).__name__} needs {sorted(wanted)}"
                 )
+            for k, slot in wanted.items():
+                if tuple(state[k][i].shape) != tuple(slot.shape):
+                    raise ShapeError(
+                        f"update(): {k} of parameter {i} in the state is "
+                        f"{tuple(state[k][i].shape)}, that of this parameter {tuple(slot.shape)}; "
+                        "call init() with the tree that is updated"
+                    )
 
     def __repr__(self) -> str:
         options = ", ".join(f"{k}={v}" for k, v in self.defaults.items())
         return f"{type(self).__name__}({len(self._parameters())} parameters, {options})"
+
+
+def _leaves(tree: Any) -> str:
+    """How many leaves a tree has, and the first of them."""
+    paths = pytree.paths(tree)
+    shown = ", ".join(paths[:4]) + (", ..." if len(paths) > 4 else "")
+    return f"{len(paths)} leaves ({shown})" if any(paths) else f"{len(paths)} leaves"
 
 
 def require(ok: bool, name: str, value: Any, what: str) -> None:

@@ -58,6 +58,43 @@ def test_distributions():
         assert z.std() == pytest.approx(0.5, abs=0.03)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"),
+    [
+        (-5, 5, "int8"), (0, 2**32, "int64"), (0, 2**40, "int64"), (-(2**63), 2**63, "int64"),
+        (0, 2**64, "uint64"), (2**63, 2**63 + 9, "uint64"), (0, 2**32 + 1, "uint64"),
+    ],
+)  # fmt: skip
+def test_bounds_of_integers(low, high, dtype):
+    """Drawn at once and on the reference backend; no number is lost on the way."""
+    drawn = []
+    for backend in ("llvm", "reference"):
+        with rg.backend(backend):
+            drawn.append(rg.random.Generator(3).randint(low, high, (40,), dtype=dtype).tolist())
+    assert drawn[0] == drawn[1]
+    assert all(low <= x < high for x in drawn[0])
+    middle = (low + high) // 2
+    assert any(x < middle for x in drawn[0])
+    assert any(x >= middle for x in drawn[0])
+
+
+def test_integers_are_recorded_once(monkeypatch):
+    """An eager loop that draws integers finds its program again."""
+    from retrograd.functions.random import generator
+
+    made = []
+    below = generator._below
+    monkeypatch.setattr(generator, "_below", lambda *a: made.append(1) or below(*a))
+    w, g = rg.tensor([2.0, 3.0], requires_grad=True), rg.random.Generator(0)
+    with rg.backend("reference"):
+        for i in range(40):
+            if i == 30:
+                made.clear()
+            (w * g.randint(0, 4, (2,))).sum().backward()
+            w.grad.tolist()
+    assert made == []
+
+
 def test_bad_arguments():
     with pytest.raises(rg.DTypeError, match="seed"):
         rg.random.Generator(-1)

@@ -41,6 +41,11 @@ def test_running_statistics_come_out_of_functions() -> None:
     for mean in (0.2, 0.38, 0.542):
         step(norm)
         assert norm.running_mean.item() == pytest.approx(mean)
+    both = rg.jit(lambda m: (m(x).sum(), m))
+    with rg.no_grad():
+        for mean in (0.6878, 0.81902):
+            _, norm = both(norm)
+            assert norm.running_mean.item() == pytest.approx(mean)
 
 
 @pytest.mark.parametrize(("shape", "axes"), [(6, (1,)), ((6,), (1,)), ((4, 6), (0, 1))])

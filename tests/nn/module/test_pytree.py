@@ -197,3 +197,12 @@ def test_frozen_parameters_are_remembered(model):
     again = pytree.map(lambda x: x * 2, model)
     assert not again[0].weight.trainable
     assert again[2].weight.trainable
+
+
+def test_the_structure_of_a_module_is_written_briefly():
+    """Errors about structures quote it."""
+    model = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5)).eval()
+    model[0].bias.requires_grad_(False)
+    text = str(pytree.flatten(model)[1])
+    linear = "Linear(training=False, in_features=2, out_features=3, weight=*, bias=frozen)"
+    assert f"_items=[{linear}, Dropout(training=False, p=0.5, generator=*)]" in text

@@ -439,8 +439,8 @@ def _generalized(
             if pattern.names:
                 kind.check(pattern.sizes(shapes))
             kind.weigh(pattern.sizes(shapes), product(shapes[0]))
-        except (RetrogradError, TypeError, ValueError, Unfit):
-            continue
+        except (RetrogradError, TypeError, ValueError, OverflowError, Unfit):
+            continue  # OverflowError: a number beyond 64 bits is no size
         if pattern.names:  # others are found by their shapes
             kinds.append((pattern, kind))
         elif own and known is None and kind.multiplies:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -245,17 +246,8 @@ class Generator(Distributions):
             raise ShapeError(
                 f"randint from {low} to {high} in {kind}: the range is empty or too wide"
             )
-        size = as_shape(shape)
-        wide = TensorType(uint64, size)
-        if high - low > 2**32:
-            a, b = (el.cast(RandomBits(size)(self._next()), uint64) for _ in range(2))
-            found = el.bitwise_or(el.shift_left(a, full(32, wide)), b)
-            if high - low < 2**64:
-                found = el.mod(found, full(high - low, wide))
-        else:
-            found = _below(self._next(), high - low, size)
-        offset = full(low, TensorType(int64, size)) if low < 2**63 else full(low, wide)
-        return Tensor(el.cast(el.cast(found, offset.dtype) + offset, kind))
+        keys = [Tensor(self._next()) for _ in range(2 if high - low > 2**32 else 1)]
+        return _integers(keys, low, high, as_shape(shape), kind)
 
     def bernoulli(self, p: ArrayLike = 0.5, shape: Any = None) -> Tensor:
         """True with probability p, which broadcasts to the shape.
@@ -348,6 +340,21 @@ def _unit(key: Node, shape: Any, kind: Any) -> Node:
     high = el.cast(el.shift_right(high, full(5, high.type)), float64)
     low = el.cast(el.shift_right(low, full(6, low.type)), float64)
     return (high * 2.0**26 + low) * 2.0**-53
+
+
+@op_function
+def _integers(keys: Sequence[ArrayLike], low: int, high: int, size: Any, kind: Any) -> Any:
+    """Integers from low to high - 1; of two keys where that are more than 2**32."""
+    wide = TensorType(uint64, size)
+    if len(keys) == 2:
+        a, b = (el.cast(RandomBits(size)(key), uint64) for key in keys)
+        found = el.bitwise_or(el.shift_left(a, full(32, wide)), b)
+        if high - low < 2**64:
+            found = el.mod(found, full(high - low, wide))
+    else:
+        found = _below(as_node(keys[0]), high - low, size)
+    offset = full(low, TensorType(int64, size)) if low < 2**63 else full(low, wide)
+    return el.cast(el.cast(found, offset.dtype) + offset, kind)
 
 
 @op_function

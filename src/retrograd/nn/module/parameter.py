@@ -8,6 +8,7 @@ import numpy as np
 
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import leaf
+from retrograd.eager.leaf import stands_for_any
 from retrograd.eager.program_cache import GRADIENTS
 from retrograd.errors import GradientError, ShapeError
 from retrograd.functions.tensor.sparse_grad import Found, RowSparse, gathered
@@ -41,6 +42,8 @@ class Parameter(Tensor):
     looked: list[Any]  # lookups that got a gradient, see `RowSparse`
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        if isinstance(data, Tensor) and not data.is_computed and stands_for_any(data.node):
+            data = data.node  # made by jit or vmap, as a part of the program
         node = data if isinstance(data, Node) else leaf(np.array(as_array(data), order="C"))
         if requires_grad and not node.dtype.is_inexact:
             raise GradientError(
