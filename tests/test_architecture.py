@@ -36,9 +36,10 @@ LEVELS = [
     "transforms.sparse", "tape", "scalar.machine", "scalar", "api",
     "verify",
     "nn.module", "nn", "nn.functional", "nn.utils", "nn.layers",
+    "nn.losses", "nn.casting", "nn.lora", "nn.model_summary",
     "micrograd", "optim", "nn.utils.clip_grad", "amp", "metrics", "io", "data", "data.transforms",
     "gnn", "gnn.convert", "models", "solvers", "testing", "train", "train.loop", "train.gpt",
-    "train.graph", "cli", "__main__", "nn.losses", "nn.casting", "nn.lora", "nn.model_summary",
+    "train.graph", "train.images", "train.tabular", "cli", "__main__",
 ]  # fmt: skip
 # Modules that import each other, in types at least; the same holds.
 CIRCLES: list[set[str]] = []

@@ -1,4 +1,5 @@
-"""The command line: `retrograd train`, `sample`, `view`, `check`, `bench`, `convert`, `info`.
+"""The command line: `retrograd train`, `predict`, `sample`, `view`, `check`,
+`bench`, `convert`, `info`.
 
 Exit codes: 0 done, 1 failed (with a message), 2 wrong usage, 130 or 143 stopped by Ctrl-C or
 SIGTERM after saving.
@@ -11,9 +12,11 @@ from typing import Annotated
 import typer
 
 import retrograd
-from retrograd.cli import bench, check, convert, info, sample, train, view
+from retrograd.cli import bench, check, convert, info, predict, sample, train, view
 from retrograd.cli.errors import ReadableErrors
 from retrograd.cli.train_graph import train_graph
+from retrograd.cli.train_images import train_digits, train_images
+from retrograd.cli.train_tabular import train_tabular
 
 app = typer.Typer(
     name="retrograd",
@@ -24,7 +27,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 train.app.command("graph")(train_graph)
+train.app.command("tabular")(train_tabular)
+train.app.command("digits")(train_digits)
+train.app.command("images")(train_images)
 app.add_typer(train.app, name="train")
+app.command("predict")(predict.predict)
 app.command("sample")(sample.sample)
 app.command("check")(check.check)
 app.command("convert")(convert.convert)

@@ -13,6 +13,7 @@ from retrograd.data.dataset import (
     TensorDataset,
     random_split,
 )
+from retrograd.data.digits import bundled_digits
 from retrograd.data.images import ImageFolder, read_image
 from retrograd.data.iterable import (
     ChainDataset,
@@ -72,6 +73,7 @@ __all__ = [
     "TextLines",
     "WeightedRandomSampler",
     "WorkerInfo",
+    "bundled_digits",
     "bundled_names",
     "default_collate",
     "default_convert",

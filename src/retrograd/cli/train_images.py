@@ -1,0 +1,128 @@
+"""`retrograd train digits` and `retrograd train images`."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+import retrograd as rg
+from retrograd.cli.options import Backend, Dashboard, board_of, command
+from retrograd.data.digits import DIGITS_ORIGIN
+from retrograd.errors import OptionError
+from retrograd.files import write_atomically
+from retrograd.train import images
+from retrograd.train.images import ImageConfig
+from retrograd.train.progress import duration, reporter
+
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on from the latest checkpoint in --out.")
+]
+Epochs = Annotated[int, typer.Option(min=1, help="Passes through the images.")]
+Batch = Annotated[int, typer.Option(min=1, help="Images in a step.")]
+Rate = Annotated[float, typer.Option(help="The highest learning rate; it falls to 0.")]
+Width = Annotated[int, typer.Option(min=1, help="Channels of the first layers.")]
+Dropout = Annotated[float, typer.Option(min=0.0, max=0.99)]
+Patience = Annotated[
+    int,
+    typer.Option(min=0, help="Epochs without a better validation, then stop; 0: never."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of weights, split and order.")]
+
+
+def train_digits(
+    out: Annotated[Path, typer.Option(help="The directory for the run.")] = Path("runs/digits"),
+    resume: Resume = False,
+    epochs: Epochs = ImageConfig.epochs,
+    batch: Batch = ImageConfig.batch,
+    lr: Rate = ImageConfig.lr,
+    width: Width = ImageConfig.width,
+    dropout: Dropout = ImageConfig.dropout,
+    patience: Patience = ImageConfig.patience,
+    seed: Seed = ImageConfig.seed,
+    backend: Backend = "llvm",
+    dashboard: Dashboard = False,
+) -> None:
+    """Learn to read the handwritten digits that come with retrograd.
+
+    Writes to --out: report.txt, loss.svg, loss.html, log.jsonl, config.toml and checkpoints. Ctrl-C
+    saves a checkpoint; --resume goes on from there, to the same bits as if the run had never
+    stopped. Numbers too small to be normal count as zero while training (flush_subnormals).
+    """
+    config = _config(epochs, batch, lr, width, dropout, patience, seed)
+    console = _console()
+    console.print(f"Images: {DIGITS_ORIGIN}")
+    _run("digits", images.digits, config, out, resume, backend, dashboard, console)
+
+
+def train_images(
+    folder: Annotated[Path, typer.Argument(help="A folder with a folder for each class.")],
+    out: Annotated[Path, typer.Option(help="The directory for the run.")] = Path("runs/images"),
+    size: Annotated[int, typer.Option(min=4, help="Pixels that images are resized to.")] = 64,
+    gray: Annotated[bool, typer.Option("--gray", help="Leave colours out.")] = False,
+    resume: Resume = False,
+    epochs: Epochs = ImageConfig.epochs,
+    batch: Batch = 32,
+    lr: Rate = ImageConfig.lr,
+    width: Width = ImageConfig.width,
+    dropout: Dropout = ImageConfig.dropout,
+    patience: Patience = 10,
+    seed: Seed = ImageConfig.seed,
+    backend: Backend = "llvm",
+    dashboard: Dashboard = False,
+) -> None:
+    """Learn to tell the classes of images, whose folder is their class: FOLDER/cat/1.png.
+
+    Needs the package pillow: pip install 'retrograd[data]'. Of each class 15 % are held out to look
+    at meanwhile, and as many to test on. Images are moved and mirrored while training. What is
+    written, and --resume, are as of `train digits`.
+    """
+    config = _config(epochs, batch, lr, width, dropout, patience, seed)
+
+    def task() -> Any:
+        return images.read_folder(folder, size, "L" if gray else "RGB")
+
+    _run("images", task, config, out, resume, backend, dashboard, _console(), str(folder))
+
+
+def _config(*values: Any) -> ImageConfig:
+    epochs, batch, lr, width, dropout, patience, seed = values
+    try:
+        return ImageConfig(
+            epochs=epochs, batch=batch, lr=lr, width=width, dropout=dropout, patience=patience,
+            seed=seed,
+        )  # fmt: skip
+    except OptionError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _console() -> Console:
+    return Console(markup=False, highlight=False, soft_wrap=True)
+
+
+def _run(
+    recipe: str, task: Any, config: ImageConfig, out: Path, resume: bool, backend: str,
+    dashboard: bool, console: Console, *arguments: str,
+) -> None:  # fmt: skip
+    started = time.perf_counter()
+    with rg.backend(backend), board_of(dashboard, out, console) as board:
+        outcome = images.train(
+            task(), config, out, resume=resume, reporter=reporter(console, "images"), board=board
+        )
+        run = outcome.run
+        if run.stopped is not None and run.stopped != "early stopping":
+            again = [command(), "train", recipe, *arguments, "--out", str(out), "--resume"]
+            console.print(
+                f"Stopped at step {run.step} of {run.steps}; all is saved in {run.checkpoint}. "
+                f"To go on:\n  {shlex.join(again)}"
+            )
+            raise typer.Exit(0 if run.signal is None else 128 + run.signal)
+        text = images.report(outcome)
+    write_atomically(out / "report.txt", text.encode(), "report")
+    console.print(f"Trained for {run.epoch} epochs in {duration(time.perf_counter() - started)}")
+    console.print(text)
+    console.print(f"Report, log and plot: {out}; to use it: {command()} predict {out} FILE")

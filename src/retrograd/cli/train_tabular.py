@@ -1,0 +1,86 @@
+"""`retrograd train tabular`."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+import retrograd as rg
+from retrograd.cli.options import Backend, Dashboard, board_of, command
+from retrograd.errors import OptionError
+from retrograd.files import write_atomically
+from retrograd.train import tabular
+from retrograd.train.progress import duration, reporter
+from retrograd.train.tabular import TabularConfig
+
+
+def train_tabular(
+    file: Annotated[Path, typer.Argument(help="A table: .csv, .tsv or .parquet.")],
+    target: Annotated[str, typer.Option(help="The column to learn.")],
+    task: Annotated[
+        Literal["auto", "classification", "regression"],
+        typer.Option(help="What the target is; auto: found out."),
+    ] = "auto",
+    leave_out: Annotated[
+        list[str], typer.Option(help="A column that is not used. May be given again.")
+    ] = [],  # noqa: B006 - typer reads it
+    out: Annotated[Path, typer.Option(help="The directory for the run.")] = Path("runs/tabular"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the latest checkpoint in --out.")
+    ] = False,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes through the rows, at most.")] = 100,
+    batch: Annotated[int, typer.Option(min=1, help="Rows in a step.")] = 256,
+    lr: Annotated[float, typer.Option(help="The highest learning rate; it falls to 0.")] = 2e-3,
+    width: Annotated[int, typer.Option(min=1, help="Numbers in each layer.")] = 128,
+    depth: Annotated[int, typer.Option(min=1, help="Layers.")] = 2,
+    dropout: Annotated[float, typer.Option(min=0.0, max=0.99)] = 0.1,
+    patience: Annotated[
+        int, typer.Option(min=1, help="Epochs without a better validation, then stop.")
+    ] = 15,
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, split and order.")] = 0,
+    backend: Backend = "llvm",
+    dashboard: Dashboard = False,
+) -> None:
+    """Learn a column of a table from the others.
+
+    Kinds of columns are found out: numbers, dates, truth values, text with few values; what is
+    missing may be. Of the rows 15 % are held out to look at meanwhile, and as many to test on.
+
+    Writes to --out: report.txt, predictions.svg, loss.svg, loss.html, log.jsonl, config.toml and
+    checkpoints. `retrograd predict OUT FILE` predicts the column for new rows. Ctrl-C saves a
+    checkpoint; --resume goes on from there, to the same bits as if the run had never stopped.
+    """
+    try:
+        config = TabularConfig(
+            target, task, epochs, batch, lr, TabularConfig.weight_decay, width, depth, dropout,
+            patience, seed, tuple(leave_out),
+        )  # fmt: skip
+    except OptionError as error:
+        raise typer.BadParameter(str(error)) from None
+    console = Console(markup=False, highlight=False, soft_wrap=True)
+    started = time.perf_counter()
+    with rg.backend(backend), board_of(dashboard, out, console) as board:
+        outcome = tabular.train(
+            tabular.read_table(file), config, out,
+            resume=resume, reporter=reporter(console, "rows"), board=board,
+        )  # fmt: skip
+    run = outcome.run
+    if run.stopped is not None and run.stopped != "early stopping":
+        again = [command(), "train", "tabular", str(file), "--target", target]
+        again += ["--out", str(out), "--resume"]
+        console.print(
+            f"Stopped at step {run.step} of {run.steps}; all is saved in {run.checkpoint}. To go "
+            f"on, with the options it was started with:\n  {shlex.join(again)}"
+        )
+        raise typer.Exit(0 if run.signal is None else 128 + run.signal)
+    text = tabular.report(outcome)
+    write_atomically(out / "report.txt", text.encode(), "report")
+    tabular.write_pictures(outcome, out)
+    console.print(f"Trained for {run.epoch} epochs in {duration(time.perf_counter() - started)}")
+    console.print(text)
+    console.print(f"Report, log and plots: {out}; to use it: {command()} predict {out} FILE")
