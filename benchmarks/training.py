@@ -71,7 +71,7 @@ def command(turns: Turns, text: str | None) -> None:
             self.step = step
 
     with tempfile.TemporaryDirectory() as out:
-        source = bundled_names() if text is None else gpt.Text.read(text)
+        source = bundled_names() if text is None else gpt.TextFile.read(text)
         options: dict[str, Any] = {"steps": STEPS}
         if text is None:  # as many of everything as in a run of 20,000 steps
             options = {"steps": 10**8, "val_every": 2000, "checkpoint_every": 4000}

@@ -78,6 +78,23 @@ def test_pure_in_jit() -> None:
     assert opt_state["step"].item() == sum(np.isfinite(STEPS))
 
 
+def test_steps_of_a_module_are_values() -> None:
+    """So that nothing that they came from is kept."""
+    scaler, opt = rg.amp.GradScaler(**OPTIONS), optim.AdamW(lr=0.1)
+    model: Any = nn.MixedPrecision(nn.Linear(2, 1), rg.float16)
+
+    def step(model: Any, opt_state: Any, state: Any) -> Any:
+        grads = rg.grad(lambda m: scaler.scale(m(rg.ones((1, 2))).sum(), state))(model)
+        return scaler.apply(opt, model, grads, opt_state, state)
+
+    before = model.module.weight.numpy().copy()
+    for f in (step, rg.jit(step)):
+        after, _, state = f(model, opt.init(model), scaler.init())
+        assert not any(p.requires_grad for p in after.parameters())
+        assert (after.module.weight.numpy() != before).all()
+        assert state["growth_tracker"].item() == 1
+
+
 @pytest.mark.torch
 def test_against_torch() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")

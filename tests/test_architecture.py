@@ -18,8 +18,8 @@ FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
 # Packages and single modules, each of which may import itself and what stands above it in the list.
 # The modules of a package without those of the packages within it: these have lines of their own.
 LEVELS = [
-    "errors", "files", "shared", "lazy_import", "tuning", "context_setting", "gc_paused", "pytree", "tree_plan",
-    "accelerate", "ir", "memory_limit",
+    "errors", "files", "shared", "lazy_import", "tuning", "context_setting", "gc_paused", "pytree",
+    "tree_plan", "accelerate", "ir", "memory_limit",
     "ops.numerics", "ops", "ops.special.incomplete", "ops.special", "ops.random",
     "ops.random.sampling", "ops.linalg", "autodiff", "ops.control",
     "passes", "passes.lowering", "passes.pipeline",
@@ -36,10 +36,10 @@ LEVELS = [
     "transforms.sparse", "tape", "scalar.machine", "scalar", "api",
     "verify",
     "nn.module", "nn", "nn.functional", "nn.utils", "nn.layers",
-    "nn.losses", "nn.casting", "nn.lora", "nn.model_summary",
-    "micrograd", "optim", "nn.utils.clip_grad", "amp", "metrics", "io", "data", "data.transforms",
-    "gnn", "gnn.convert", "models", "solvers", "testing", "train", "train.loop", "train.gpt",
-    "train.graph", "train.images", "train.tabular", "cli", "__main__",
+    "nn.losses", "nn.casting", "nn.lora", "nn.model_summary", "micrograd", "optim",
+    "nn.utils.clip_grad", "amp", "metrics", "io", "data", "data.transforms", "gnn", "gnn.convert",
+    "models", "solvers", "testing", "train", "train.loop", "train.gpt", "train.graph",
+    "train.images", "train.tabular", "cli", "__main__",
 ]  # fmt: skip
 # Modules that import each other, in types at least; the same holds.
 CIRCLES: list[set[str]] = []

@@ -278,7 +278,20 @@ from retrograd.transforms.jvp import jvp, linearize
 from retrograd.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from retrograd import amp, data, gnn, io, metrics, micrograd, models, nn, optim, solvers, testing, train
+    from retrograd import (
+        amp,
+        data,
+        gnn,
+        io,
+        metrics,
+        micrograd,
+        models,
+        nn,
+        optim,
+        solvers,
+        testing,
+        train,
+    )
     from retrograd.api.dashboard import dashboard
     from retrograd.api.debug import debug
     from retrograd.api.info import info

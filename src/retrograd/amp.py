@@ -17,6 +17,7 @@ from retrograd.functions.tensor.sparse_grad import RowSparse
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn.casting import MixedPrecision, cast
 from retrograd.optim.optimizer import Optimizer
+from retrograd.tracing.scope import is_differentiating
 
 __all__ = ["GradScaler", "MixedPrecision", "cast"]
 
@@ -216,8 +217,10 @@ class GradScaler:
         for g in pytree.flatten(grads)[0]:
             finite = finite & rg.all(rg.isfinite(g)) if _inexact(g) else finite
         new, after = optimizer.update(params, grads, opt_state, **options)
-        new = pytree.map(lambda a, b: rg.where(finite, a, b) if _inexact(b) else a, new, params)
-        after = pytree.map(lambda a, b: rg.where(finite, a, b), after, opt_state)
+        new = pytree.map(
+            lambda a, b: rg.where(finite, a, _given(b)) if _inexact(b) else a, new, params
+        )
+        after = pytree.map(lambda a, b: rg.where(finite, a, _given(b)), after, opt_state)
         return new, after, self._after(state, finite)
 
     def _after(self, state: Mapping[str, Any], finite: Tensor) -> dict[str, Any]:
@@ -230,6 +233,13 @@ class GradScaler:
 
     def __repr__(self) -> str:
         return f"GradScaler(scale={self.get_scale()}, enabled={self._enabled})"
+
+
+def _given(x: Any) -> Tensor:
+    """A tensor as a value, as `Optimizer.update` takes parameters: `backward()` does not go on to
+    what it came from, transforms do."""
+    x = rg.asarray(x)
+    return x if is_differentiating() or not x.requires_grad else Tensor(x.node)
 
 
 def _inexact(x: Any) -> bool:

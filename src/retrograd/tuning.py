@@ -289,8 +289,8 @@ class Tuning:
     fit_stacked_bytes: int = number(1 << 28, "a list of batches that is stacked at once, at most")
     fit_checked_bytes: int = number(1 << 20, "of an array, by which data is told from other data")
     fit_kept_bytes: int = number(1 << 28,
-        "a model, with the state of its optimizer, up to which `fit` keeps what was before the "
-        "last call, to find out where a NaN in it came from")
+        "a model, with the state of its optimizer, up to which `fit` keeps an earlier one, to find "
+        "out where a NaN in it came from")
 
     # The rest of the runtime.
     hashed_constant_bytes: int = number(1 << 24,

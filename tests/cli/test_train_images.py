@@ -21,6 +21,8 @@ def test_digits(tmp_path: Path) -> None:
     assert code == 0, text
     assert "tested on 269" in text
     assert "tested on 269" in (tmp_path / "report.txt").read_text()
+    code, text = run("train", "digits", "--out", tmp_path, "--config", tmp_path / "config.toml")
+    assert code == 0, text
     code, text = run("train", "digits", "--lr", 0)
     assert (code, "positive" in text) == (2, True)
 
@@ -40,13 +42,3 @@ def test_folders_and_predictions(tmp_path: Path) -> None:
     code, text = run("predict", tmp_path / "run", *files)
     assert code == 0, text
     assert [line.split(",")[1] for line in text.splitlines()[1:]] == ["dark", "light"]
-
-
-def test_what_cannot_be_predicted_with(tmp_path: Path) -> None:
-    code, text = run("predict", tmp_path, tmp_path / "x.png")
-    assert code == 1
-    assert "there is no run to predict with" in text
-    (tmp_path / "task.json").write_text("{}")
-    code, text = run("predict", tmp_path, tmp_path / "x.png")
-    assert code == 1
-    assert "does not describe a run" in text

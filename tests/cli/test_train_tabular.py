@@ -36,6 +36,11 @@ def test_a_table_from_the_first_to_the_last_command(tmp_path: Path) -> None:
     assert found[0] == ["row", "kind", "probability of down", "probability of up"]
     right = [f[1] == ("up" if v > 0 else "down") for f, v in zip(found[1:], x, strict=True)]
     assert np.mean(right) > 0.9
+    again = ["train", "tabular", tmp_path / "a.csv", "--config", out / "config.toml", "--out", out]
+    code, text = run(*again, "--resume")  # which was done
+    assert code == 0, text
+    code, text = run(*again, "--resume", "--width", 9)
+    assert (code, "cannot go on" in text) == (1, True)
     code, text = run("train", "tabular", tmp_path / "a.csv", "--target", "kinds", "--out", out)
     assert code == 1
     assert "near to it: kind" in text

@@ -135,3 +135,21 @@ def test_clipping(norm_type, max_norm):
     assert a.item() == pytest.approx(b.item(), rel=1e-12)
     for p, q in zip(mine, theirs, strict=True):
         np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy(), rtol=1e-12)
+
+
+@pytest.mark.slow  # 300 steps of each
+@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
+def test_hundreds_of_steps(name, options):
+    rng = np.random.default_rng(11)
+    mine: list[Any] = [rg.tensor(w, requires_grad=True) for w in W]
+    theirs = [torch.tensor(w, requires_grad=True) for w in W]
+    a = getattr(optim, name)(mine, **options)
+    b = getattr(torch.optim, name)(theirs, **options)
+    for _ in range(300):
+        for p, q, w in zip(mine, theirs, W, strict=True):
+            g = rng.normal(size=w.shape) + 0.1 * p.numpy()
+            p.grad, q.grad = rg.tensor(g), torch.tensor(g)
+        a.step()
+        b.step()
+    for p, q in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(p.numpy(), q.detach().numpy(), rtol=1e-12, atol=1e-12)

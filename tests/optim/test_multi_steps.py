@@ -21,9 +21,9 @@ def loss(model: Any, x: Any) -> Any:
 
 def test_steps_of_larger_batches_in_both_forms() -> None:
     whole, parts, pure = model_of(), model_of(), model_of()
-    one = optim.Adam(whole, lr=0.1)
-    many = optim.MultiSteps(optim.Adam(parts, lr=0.1), every=3)
-    functional = optim.MultiSteps(optim.Adam(lr=0.1), every=3)
+    one = optim.Momentum(whole, lr=0.1)
+    many = optim.MultiSteps(optim.Momentum(parts, lr=0.1), every=3)
+    functional = optim.MultiSteps(optim.Momentum(lr=0.1), every=3)
     state = functional.init(pure)
     step = rg.jit(lambda m, s, x: functional.update(m, rg.grad(loss)(m, x), s))
     for _ in range(2):

@@ -367,8 +367,33 @@ def test_update_checks_the_state():
     with pytest.raises(rg.FormatError, match="the state has 1 entries of exp_avg, the tree 2"):
         opt.update(w, w, opt.init({"a": w["a"]}))
     other = opt.init({"a": w["a"], "b": rg.ones(4)})
-    with pytest.raises(rg.ShapeError, match=r"exp_avg of parameter 1 in the state is \(4,\), .* \(2,\)"):
+    with pytest.raises(
+        rg.ShapeError, match=r"exp_avg of parameter 1 in the state is \(4,\), .* \(2,\)"
+    ):
         opt.update(w, w, other)
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_an_option_that_makes_a_slot_idle_leaves_it_as_it_is(pure):
+    """As in PyTorch, where momentum may go to 0 and come back."""
+    w = rg.tensor([1.0, 2.0], requires_grad=True)
+    opt, plain = optim.SGD([w], lr=0.5, momentum=0.9), np.array([1.0, 2.0])
+    tree, state = [w.detach()], opt.init([w])
+    buffer = np.zeros(2)
+    for step, momentum in enumerate([0.9, 0.0, 0.9]):
+        opt.param_groups[0]["momentum"] = momentum
+        g = np.array([1.0, step])
+        buffer = g if step == 0 else momentum * buffer + g if momentum else buffer
+        plain = plain - 0.5 * (buffer if momentum else g)
+        if pure:
+            tree, state = opt.update(tree, [rg.tensor(g, dtype=rg.float32)], state)
+        else:
+            w.grad = rg.tensor(g, dtype=rg.float32)
+            opt.step()
+            other = optim.SGD([w], lr=0.5, momentum=0.9)
+            other.load_state_dict(opt.state_dict())
+            opt = other
+    np.testing.assert_allclose((tree[0] if pure else w.detach()).numpy(), plain, rtol=1e-6)
 
 
 def test_repr():

@@ -133,6 +133,18 @@ def test_rates_are_those_of_the_scheduler(name: str) -> None:
     assert compiled(rg.tensor(3)).dtype == rg.float64
 
 
+def test_each_restart_begins_at_the_peak() -> None:
+    """Though the logarithm that finds it is rounded, up or down."""
+    for first in (2, 3, 5, 7, 10):
+        for multiplier in (2, 3, 5):
+            rate = schedules.warm_restarts(1.0, first, multiplier)
+            start, length = 0, first
+            for _ in range(8):
+                assert rate(start) == 1.0
+                assert start == 0 or rate(start - 1) < 0.51
+                start, length = start + length, length * multiplier
+
+
 def test_warm_up() -> None:
     rate = schedules.warmup(schedules.exponential(1.0, 0.5), 4, 1e-2, "exponential")
     expected = [10**-1.5, 0.1, 10**-0.5, 1.0, 1.0, 0.5, 0.25]

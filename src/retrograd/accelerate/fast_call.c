@@ -767,8 +767,9 @@ static int take_number(int kind, PyObject *x, int64_t *bits)
     return 1;
 }
 
-/* Follow the steps from the objects in the first two registers; whether all is as it should be. */
-static int take_apart(const Route *route, const Leaves *found)
+/* Follow the steps from the objects in the first two registers; whether all is as it should be. Tensors
+   that require a gradient are taken if the call is not tracked: then nobody can ask for one. */
+static int take_apart(const Route *route, const Leaves *found, int untracked)
 {
     PyObject **free_register = found->registers + 2;
     Py_ssize_t leaf = 0;
@@ -831,8 +832,8 @@ static int take_apart(const Route *route, const Leaves *found)
             if (array == NULL)
                 return 0;
             /* One that is donated must be no more than its array. */
-            if (!PyArray_CheckExact(array) && !take->is_donated
-                && ((Handle *)x)->array != NULL)
+            if (!PyArray_CheckExact(array) && !take->is_donated && ((Handle *)x)->array != NULL
+                && (untracked || ((Handle *)x)->requires_grad != Py_True))
                 array = ((Handle *)x)->array;
             found->handles[leaf] = (Handle *)x;
             /* fall through */
@@ -1115,7 +1116,8 @@ static PyObject *serve_record(Record *record, const Leaves *found, PyObject *gon
     return result;
 }
 
-static PyObject *serve(Route *route, PyObject *args, PyObject *keywords, PyObject *gone)
+static PyObject *serve(Route *route, PyObject *args, PyObject *keywords, PyObject *gone,
+                       int untracked)
 {
     void *held[HELD], **words = held;
     Py_ssize_t n = route->leaves, count = route->registers + 3 * n;
@@ -1130,7 +1132,7 @@ static PyObject *serve(Route *route, PyObject *args, PyObject *keywords, PyObjec
     found.numbers = (int64_t *)(found.handles + n);
     found.registers[0] = args;
     found.registers[1] = keywords;
-    if (take_apart(route, &found)) {
+    if (take_apart(route, &found, untracked)) {
         record = route->donates ? choose_for_donors(route, &found) : choose(route, &found);
         if (record != NULL)
             result = serve_record(record, &found, gone);
@@ -1144,12 +1146,12 @@ static PyObject *route_serve(Route *self, PyObject *const *args, Py_ssize_t coun
 {
     PyObject *result;
     int collects;
-    if (count != 3) {
+    if (count != 3 && count != 4) {
         PyErr_SetString(PyExc_TypeError, "args, kwargs and what donated tensors get are needed");
         return NULL;
     }
     collects = PyGC_Disable();
-    result = serve(self, args[0], args[1], args[2]);
+    result = serve(self, args[0], args[1], args[2], count == 4 && args[3] == Py_True);
     if (collects)
         PyGC_Enable();
     if (result != NULL)
@@ -1164,7 +1166,7 @@ static PyMethodDef route_methods[] = {
      "These CallRecords, in a tuple, are there from now on, and no others."},
     {"serve", (PyCFunction)(void (*)(void))route_serve, METH_FASTCALL,
      "The result of a call with args and kwargs, or MISSED; donated tensors have the third argument "
-     "in the place of their array afterwards."},
+     "in the place of their array afterwards. With True as the fourth, gradients are off."},
     {NULL},
 };
 

@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "787d0738"
+STAMP = "58d74a97"
 
 
 def stamp_of_sources(folder: Path) -> str:

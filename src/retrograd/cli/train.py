@@ -219,9 +219,9 @@ def _source(out: Path) -> tuple[Path | None, Path | None]:
     return (path, None) if documents else (None, path)
 
 
-def _text(path: Path, console: Console) -> gpt.Text:
+def _text(path: Path, console: Console) -> gpt.TextFile:
     console.print(f"Text: {path}")
-    return gpt.Text.read(path)
+    return gpt.TextFile.read(path)
 
 
 def _documents(data: Path | None, console: Console) -> list[str]:

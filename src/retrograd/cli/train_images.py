@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 import retrograd as rg
-from retrograd.cli.options import Backend, Dashboard, board_of, command
+from retrograd.cli.options import Backend, Config, Dashboard, board_of, command
 from retrograd.data.digits import DIGITS_ORIGIN
 from retrograd.errors import OptionError
 from retrograd.files import write_atomically
@@ -27,6 +27,8 @@ Batch = Annotated[int, typer.Option(min=1, help="Images in a step.")]
 Rate = Annotated[float, typer.Option(help="The highest learning rate; it falls to 0.")]
 Width = Annotated[int, typer.Option(min=1, help="Channels of the first layers.")]
 Dropout = Annotated[float, typer.Option(min=0.0, max=0.99)]
+Decay = Annotated[float, typer.Option(min=0.0, help="Of weights, decoupled from the gradient.")]
+Smoothing = Annotated[float, typer.Option(min=0.0, max=0.99, help="Of the labels.")]
 Patience = Annotated[
     int,
     typer.Option(min=0, help="Epochs without a better validation, then stop; 0: never."),
@@ -42,8 +44,11 @@ def train_digits(
     lr: Rate = ImageConfig.lr,
     width: Width = ImageConfig.width,
     dropout: Dropout = ImageConfig.dropout,
+    weight_decay: Decay = ImageConfig.weight_decay,
+    smoothing: Smoothing = ImageConfig.smoothing,
     patience: Patience = ImageConfig.patience,
     seed: Seed = ImageConfig.seed,
+    config: Config = None,
     backend: Backend = "llvm",
     dashboard: Dashboard = False,
 ) -> None:
@@ -53,10 +58,10 @@ def train_digits(
     saves a checkpoint; --resume goes on from there, to the same bits as if the run had never
     stopped. Numbers too small to be normal count as zero while training (flush_subnormals).
     """
-    config = _config(epochs, batch, lr, width, dropout, patience, seed)
+    settings = _config(epochs, batch, lr, weight_decay, width, dropout, smoothing, patience, seed)
     console = _console()
     console.print(f"Images: {DIGITS_ORIGIN}")
-    _run("digits", images.digits, config, out, resume, backend, dashboard, console)
+    _run("digits", images.digits, settings, out, resume, backend, dashboard, console)
 
 
 def train_images(
@@ -70,8 +75,11 @@ def train_images(
     lr: Rate = ImageConfig.lr,
     width: Width = ImageConfig.width,
     dropout: Dropout = ImageConfig.dropout,
+    weight_decay: Decay = ImageConfig.weight_decay,
+    smoothing: Smoothing = ImageConfig.smoothing,
     patience: Patience = 10,
     seed: Seed = ImageConfig.seed,
+    config: Config = None,
     backend: Backend = "llvm",
     dashboard: Dashboard = False,
 ) -> None:
@@ -81,21 +89,19 @@ def train_images(
     at meanwhile, and as many to test on. Images are moved and mirrored while training. What is
     written, and --resume, are as of `train digits`.
     """
-    config = _config(epochs, batch, lr, width, dropout, patience, seed)
+    settings = _config(epochs, batch, lr, weight_decay, width, dropout, smoothing, patience, seed)
 
     def task() -> Any:
         return images.read_folder(folder, size, "L" if gray else "RGB")
 
-    _run("images", task, config, out, resume, backend, dashboard, _console(), str(folder))
+    options = {"size": size, "gray": gray}
+    _run("images", task, settings, out, resume, backend, dashboard, _console(), folder, options)
 
 
 def _config(*values: Any) -> ImageConfig:
-    epochs, batch, lr, width, dropout, patience, seed = values
+    """Of the options in the order of the fields."""
     try:
-        return ImageConfig(
-            epochs=epochs, batch=batch, lr=lr, width=width, dropout=dropout, patience=patience,
-            seed=seed,
-        )  # fmt: skip
+        return ImageConfig(*values)
     except OptionError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -106,16 +112,20 @@ def _console() -> Console:
 
 def _run(
     recipe: str, task: Any, config: ImageConfig, out: Path, resume: bool, backend: str,
-    dashboard: bool, console: Console, *arguments: str,
+    dashboard: bool, console: Console, folder: Path | None = None,
+    options: dict[str, Any] | None = None,
 ) -> None:  # fmt: skip
     started = time.perf_counter()
     with rg.backend(backend), board_of(dashboard, out, console) as board:
         outcome = images.train(
-            task(), config, out, resume=resume, reporter=reporter(console, "images"), board=board
-        )
+            task(), config, out,
+            resume=resume, reporter=reporter(console, "images"), board=board, options=options or {},
+        )  # fmt: skip
         run = outcome.run
         if run.stopped is not None and run.stopped != "early stopping":
-            again = [command(), "train", recipe, *arguments, "--out", str(out), "--resume"]
+            given = [] if folder is None else [str(folder)]
+            settings = ["--out", str(out), "--config", str(out / "config.toml"), "--resume"]
+            again = [command(), "train", recipe, *given, *settings]
             console.print(
                 f"Stopped at step {run.step} of {run.steps}; all is saved in {run.checkpoint}. "
                 f"To go on:\n  {shlex.join(again)}"

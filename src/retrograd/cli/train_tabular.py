@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 import retrograd as rg
-from retrograd.cli.options import Backend, Dashboard, board_of, command
+from retrograd.cli.options import Backend, Config, Dashboard, board_of, command
 from retrograd.errors import OptionError
 from retrograd.files import write_atomically
 from retrograd.train import tabular
@@ -27,8 +27,8 @@ def train_tabular(
         typer.Option(help="What the target is; auto: found out."),
     ] = "auto",
     leave_out: Annotated[
-        list[str], typer.Option(help="A column that is not used. May be given again.")
-    ] = [],  # noqa: B006 - typer reads it
+        str, typer.Option(help="Columns that are not used, with commas.", show_default="none")
+    ] = "",
     out: Annotated[Path, typer.Option(help="The directory for the run.")] = Path("runs/tabular"),
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the latest checkpoint in --out.")
@@ -39,10 +39,14 @@ def train_tabular(
     width: Annotated[int, typer.Option(min=1, help="Numbers in each layer.")] = 128,
     depth: Annotated[int, typer.Option(min=1, help="Layers.")] = 2,
     dropout: Annotated[float, typer.Option(min=0.0, max=0.99)] = 0.1,
+    weight_decay: Annotated[
+        float, typer.Option(min=0.0, help="Of weights, decoupled from the gradient.")
+    ] = TabularConfig.weight_decay,
     patience: Annotated[
         int, typer.Option(min=1, help="Epochs without a better validation, then stop.")
     ] = 15,
     seed: Annotated[int, typer.Option(min=0, help="Of weights, split and order.")] = 0,
+    config: Config = None,
     backend: Backend = "llvm",
     dashboard: Dashboard = False,
 ) -> None:
@@ -56,9 +60,9 @@ def train_tabular(
     checkpoint; --resume goes on from there, to the same bits as if the run had never stopped.
     """
     try:
-        config = TabularConfig(
-            target, task, epochs, batch, lr, TabularConfig.weight_decay, width, depth, dropout,
-            patience, seed, tuple(leave_out),
+        settings = TabularConfig(
+            target, task, epochs, batch, lr, weight_decay, width, depth, dropout,
+            patience, seed, tuple([c.strip() for c in leave_out.split(",") if c.strip()]),
         )  # fmt: skip
     except OptionError as error:
         raise typer.BadParameter(str(error)) from None
@@ -66,16 +70,16 @@ def train_tabular(
     started = time.perf_counter()
     with rg.backend(backend), board_of(dashboard, out, console) as board:
         outcome = tabular.train(
-            tabular.read_table(file), config, out,
+            tabular.read_table(file), settings, out,
             resume=resume, reporter=reporter(console, "rows"), board=board,
         )  # fmt: skip
     run = outcome.run
     if run.stopped is not None and run.stopped != "early stopping":
-        again = [command(), "train", "tabular", str(file), "--target", target]
-        again += ["--out", str(out), "--resume"]
+        again = [command(), "train", "tabular", str(file), "--out", str(out)]
+        again += ["--config", str(out / "config.toml"), "--resume"]
         console.print(
             f"Stopped at step {run.step} of {run.steps}; all is saved in {run.checkpoint}. To go "
-            f"on, with the options it was started with:\n  {shlex.join(again)}"
+            f"on:\n  {shlex.join(again)}"
         )
         raise typer.Exit(0 if run.signal is None else 128 + run.signal)
     text = tabular.report(outcome)

@@ -242,11 +242,12 @@ class LazyTensor(HandleBase):
         """Whether the array is where C looks for it, or the tensor is gone."""
         return self.is_dehydrated() or getattr(self, "_array", None) is not None
 
-    def keep_array(self) -> bool:
+    def keep_array(self, untracked: bool = False) -> bool:
         """Have the array where C looks for it, if this stands for an array at hand and nothing
-        else; whether it does."""
-        if self._requires_grad or self._buffer.is_taped():  # a call that takes it is recorded
-            return False
+        else; whether it does. One that requires a gradient does for a call that is not tracked: C
+        looks at it in no others."""
+        if (self._requires_grad and not untracked) or self._buffer.is_taped():
+            return False  # a call that takes it is recorded
         state = self._state
         if not (isinstance(state, Node) and isinstance(state.prim, ConcreteLeaf)):
             return False

@@ -37,15 +37,12 @@ def cached_attention(
 ) -> tuple[Tensor, Any]:  # fmt: skip
     """Causal attention of `[B, heads, T, width]`, and what is to be kept: with `past` that with the
     keys and values given, without them a pair of these."""
-    options: dict[str, Any] = {"scale": scale}
+    options: dict[str, Any] = {"scale": scale, "enable_gqa": True}
     if dropout.training and isinstance(dropout, nn.Dropout):
         options |= {"dropout_p": dropout.p, "generator": dropout.generator}
-    grouped = k.shape[1] != q.shape[1]
     if past is None:
-        before = None if seen.window is None else (seen.window - 1, 0)
-        y = F.scaled_dot_product_attention(
-            q, k, v, seen.mask, is_causal=True, enable_gqa=grouped, window_size=before, **options
-        )
+        options["window_size"] = None if seen.window is None else (seen.window - 1, 0)
+        y = F.scaled_dot_product_attention(q, k, v, seen.mask, is_causal=True, **options)
         return y, (k, v)
     new = past.update(k, v, None if seen.window is None else seen.window - 1)
     visible = new.mask
@@ -53,15 +50,7 @@ def cached_attention(
         visible = visible & seen.mask
     elif seen.mask is not None:
         visible = rg.where(visible, seen.mask, -float("inf"))
-    if grouped and q.shape[2] == 1:  # one query: its group of heads are the rows of one product
-        shape = (q.shape[0], k.shape[1], q.shape[1] // k.shape[1], q.shape[3])
-        y = F.scaled_dot_product_attention(
-            q.reshape(shape), new.keys, new.values, visible, **options
-        )
-        return y.reshape(q.shape), new.cache
-    options["enable_gqa"] = grouped
-    y = F.scaled_dot_product_attention(q, new.keys, new.values, visible, **options)
-    return y, new.cache
+    return F.scaled_dot_product_attention(q, new.keys, new.values, visible, **options), new.cache
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:

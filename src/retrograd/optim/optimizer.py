@@ -212,6 +212,11 @@ class Optimizer:
         tables of which few rows were looked at move by these rows alone."""
         return False
 
+    def _with_idle(self, p: Tensor, slots: Mapping[str, StateSlot]) -> dict[str, StateSlot]:
+        """The slots of a parameter, and those that it would have with the options that the
+        optimizer was made with: where one was changed since, they stay as they are."""
+        return {**self.begin(p, self.defaults), **slots}
+
     def _step_of(
         self, p: Tensor, g: Tensor, slots: Slots, shared: Any, options: Mapping[str, Any]
     ) -> tuple[Tensor, Slots]:
@@ -219,13 +224,15 @@ class Optimizer:
         if options["maximize"]:
             g = -g
         if not p.dtype.is_complex:
-            return self.move(p, g, slots, shared, _cast(options, p))
+            new, after = self.move(p, g, slots, shared, _cast(options, p))
+            return new, {**slots, **after}
         if not self.elementwise:
             raise DTypeError(f"{type(self).__name__} is for real parameters, not {p.dtype}")
         whole = {k for k, x in slots.items() if x.dtype.is_complex}
         parts = {k: as_parts(x) if k in whole else x for k, x in slots.items()}
         p, g = as_parts(p), as_parts(g)
         new, after = self.move(p, g, parts, shared, _cast(options, p))
+        after = {**parts, **after}
         return from_parts(new), {k: from_parts(x) if k in whole else x for k, x in after.items()}
 
     # -- stateful --------------------------------------------------------------------------------
@@ -450,14 +457,15 @@ class Optimizer:
         for i, entry in saved.items():
             p = parameters[i] if 0 <= i < len(parameters) else None
             wanted = {} if p is None else self.begin(p, options[i])
+            known = wanted if p is None else self._with_idle(p, wanted)
             given = {k: v for k, v in entry.items() if k != "step" and v is not None}
-            if p is None or set(given) != set(wanted):
+            if p is None or not wanted.keys() <= given.keys() <= known.keys():
                 raise FormatError(
                     f"the state of parameter {i} holds {sorted(entry)}, {type(self).__name__} "
                     f"needs {sorted(('step', *wanted))}"
                 )
             counts[i] = int(entry.get("step", 1))  # some of PyTorch's do not count
-            slots[i] = {k: _loaded(given[k], x, f"{k} of parameter {i}") for k, x in wanted.items()}
+            slots[i] = {k: _loaded(x, known[k], f"{k} of parameter {i}") for k, x in given.items()}
         plans = state.get("lr_schedulers", ())
         if len(plans) == len(self.lr_schedulers):
             for scheduler, plan in zip(self.lr_schedulers, plans, strict=True):
@@ -619,7 +627,7 @@ class Optimizer:
         for i, (p, o) in enumerate(zip(learning, options, strict=True)):
             wanted = self.begin(p, o)
             given = {k for k in state.keys() - {"step"} if state[k][i] is not None}
-            if given != wanted.keys():
+            if not wanted.keys() <= given <= self._with_idle(p, wanted).keys():
                 raise FormatError(
                     f"update(): the state holds {sorted(given)} of parameter {i}, "
                     f"{type(self).__name__} needs {sorted(wanted)}"

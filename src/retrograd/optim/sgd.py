@@ -74,8 +74,8 @@ class SGD(Optimizer):
         lr, first = shared
         if options["weight_decay"]:
             g = g + options["weight_decay"] * p
-        if "momentum_buffer" in slots:
-            momentum, dampening = options["momentum"], options["dampening"]
+        momentum, dampening = options["momentum"], options["dampening"]
+        if "momentum_buffer" in slots and (isinstance(momentum, Tensor) or momentum):
             b = momentum * slots["momentum_buffer"] + (1 - dampening) * g
             b = rg.where(first, g, b) if dampening else b
             slots = {"momentum_buffer": b}

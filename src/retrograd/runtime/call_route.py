@@ -87,8 +87,10 @@ class CallRecord:
 
 
 class CallRoute:
-    """Calls with arguments of one structure. `serve(args, kwargs, gone)` is the function in C: its
-    result, or `MISSED`; donated tensors have `gone` in the place of their array afterwards."""
+    """Calls with arguments of one structure. `serve(args, kwargs, gone, untracked)` is the
+    function in C: its result, or `MISSED`; donated tensors have `gone` in the place of their array
+    afterwards, and `untracked` calls, in which gradients are off, take tensors that require
+    them."""
 
     def __init__(self, takes: Sequence[Take]) -> None:
         native = fast_call.compiled.CallRoute(list(takes))

@@ -44,7 +44,7 @@ class Pending(tuple[Any, ...]):
 
 MISSED: Any = Missed()
 Array = np.ndarray[Any, Any]
-Serve = Callable[[Any, Any, Any], Any]
+Serve = Callable[..., Any]
 
 
 class Take(NamedTuple):

@@ -1,100 +1,110 @@
-"""The losses of a run over its steps, drawn as SVG."""
+"""Losses and metrics over the steps, as a picture (SVG) or as a page to look closer (HTML)."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
-from retrograd.viz.svg import escape
+import numpy as np
 
-WIDTH, HEIGHT = 720, 400
-LEFT, RIGHT, TOP, BOTTOM = 64, 16, 40, 44
-COLOURS = {"loss": "#9db8d9", "validation": "#c0504d"}
-Points = list[tuple[float, float]]
+from retrograd import viz
+from retrograd.errors import OptionError
+from retrograd.files import StrPath, write_atomically
+from retrograd.train.history import History
+
+WIDTH, HEIGHT, GAP, LEFT = 720, 220, 46, 64
+COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2")
+POINTS = 1000  # of a curve: more are averaged
+LOGARITHMIC = 50.0  # a ratio of the largest value to the smallest from which on the axis is
 
 
-def loss_plot(entries: Sequence[Mapping[str, Any]], title: str) -> str:
-    """A drawing of the lines of a log: the training loss, and validation losses with a mark each.
+def write_plot(history: History, path: StrPath) -> None:
+    """Draw a history. `OptionError` for a name that ends neither in `.svg` nor in `.html`."""
+    kind = Path(path).suffix.lower()
+    if kind not in (".svg", ".html"):
+        raise OptionError(f"a plot is an .svg or an .html, not {path}")
+    text = to_svg(history) if kind == ".svg" else to_html(history)
+    write_atomically(path, text.encode(), "plot", durable=False)
 
-    >>> loss_plot([{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.5}], "a run").count("polyline")
-    1
-    """
-    training = _points(entries, "loss")
-    validation = _points(entries, "validation loss")
-    every = training + validation
-    xs, ys = [x for x, _ in every] or [0.0], [y for _, y in every] or [0.0]
-    across = _Axis(min(xs), max(xs), LEFT, WIDTH - RIGHT)
-    up = _Axis(min(ys), max(ys), HEIGHT - BOTTOM, TOP)
-    marks = [
-        f'<circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="3" fill="{COLOURS["validation"]}"/>'
-        for x, y in validation
+
+def to_html(history: History, title: str = "training") -> str:
+    """The page of the dashboard, with the curves of a run that has ended."""
+    found: dict[int, dict[str, float]] = {}
+    for name in history:
+        for step, value in zip(*_points(history, name), strict=True):
+            found.setdefault(round(step), {})[name] = value
+    events = [{"step": s, "time": 0.0, "scalars": found[s]} for s in sorted(found)]
+    data = {"format": "retrograd-dashboard", "title": title, "events": events, "controls": [],
+            "next": 0}  # fmt: skip
+    return viz.page_of(json.dumps(viz.strict(data)), title)
+
+
+def to_svg(history: History, title: str = "") -> str:
+    """A chart for each unit: `loss` and `val_loss` share one, `val_accuracy` has its own."""
+    charts: dict[str, list[str]] = {}
+    for name in history:
+        charts.setdefault(name.removeprefix("val_").removeprefix("epoch_"), []).append(name)
+    height = GAP + len(charts) * (HEIGHT + GAP)
+    body = [
+        _chart(history, names, GAP + i * (HEIGHT + GAP)) for i, names in enumerate(charts.values())
     ]
-    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">',
-        f"<title>{escape(title)}</title>",
-        '<rect width="100%" height="100%" fill="#ffffff"/>',
-        f'<text x="{LEFT}" y="20" font-size="14" fill="#222">{escape(title)}</text>',
-        *_grid(across, up),
-        *_curve(training, across, up, COLOURS["loss"]),
-        *_curve(validation, across, up, COLOURS["validation"]),
-        *marks,
-        *_legend([n for n, p in (("loss", training), ("validation", validation)) if p]),
-        "</svg>",
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'width="{WIDTH}" height="{height}" font-family="sans-serif" font-size="12">\n'
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>\n'
+        + _text(WIDTH / 2, 18, "middle", title)
+        + f"{''.join(body)}</svg>\n"
+    )
+
+
+def _points(history: History, name: str) -> tuple[list[float], list[float]]:
+    """Steps and values; of many the means of as many neighbours."""
+    steps, values = np.array(history.steps(name), float), np.array(history[name], float)
+    if len(values) > POINTS:
+        starts = np.linspace(0, len(values), POINTS, endpoint=False).astype(int)
+        counts = np.diff([*starts, len(values)])
+        steps = steps[starts + counts - 1]
+        values = np.add.reduceat(values, starts) / counts
+    return steps.tolist(), values.tolist()
+
+
+def _chart(history: History, names: Sequence[str], top: float) -> str:
+    curves = {name: _points(history, name) for name in names}
+    finite = [v for _, values in curves.values() for v in values if math.isfinite(v)]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
+    logarithmic = low > 0 and high / low > LOGARITHMIC
+    scale = math.log10 if logarithmic else float
+    bottom, span = scale(low), (scale(high) - scale(low)) or 1.0
+    last = max((s for steps, _ in curves.values() for s in steps), default=1.0)
+    first = min((s for steps, _ in curves.values() for s in steps), default=0.0)
+    width, right = WIDTH - LEFT - 16, (last - first) or 1.0
+    out = [
+        f'<path d="M{LEFT} {top}V{top + HEIGHT}H{WIDTH - 16}" fill="none" stroke="#888"/>\n',
+        _text(LEFT, top + HEIGHT + 16, "middle", f"{first:g}"),
+        _text(WIDTH - 16, top + HEIGHT + 16, "end", f"step {last:g}"),
+        _text(LEFT - 6, top + HEIGHT, "end", f"{low:.4g}"),
+        _text(LEFT - 6, top + 10, "end", f"{high:.4g}"),
     ]
-    return "\n".join(lines) + "\n"
+    for i, (name, (steps, values)) in enumerate(curves.items()):
+        colour = COLOURS[i % len(COLOURS)]
+        places = [
+            f"{LEFT + width * (s - first) / right:.1f} "
+            f"{top + HEIGHT - HEIGHT * (scale(v) - bottom) / span:.1f}"
+            for s, v in zip(steps, values, strict=True)
+            if math.isfinite(v) and (v > 0 or not logarithmic)
+        ]
+        if len(places) == 1:
+            x, y = places[0].split()
+            out.append(f'<circle cx="{x}" cy="{y}" r="3" fill="{colour}"/>\n')
+        elif places:
+            line = "L".join(places)
+            out.append(f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>\n')
+        out.append(_text(LEFT + 8 + 130 * i, top - 8, "start", name, colour))
+    return "".join(out)
 
 
-def _points(entries: Sequence[Mapping[str, Any]], name: str) -> Points:
-    found = [(e["step"], e[name]) for e in entries if isinstance(e.get(name), int | float)]
-    return [(float(x), float(y)) for x, y in found if math.isfinite(y)]
-
-
-class _Axis:
-    """From numbers to places on the drawing."""
-
-    def __init__(self, low: float, high: float, begin: float, end: float) -> None:
-        self.low, self.high = (low, high) if high > low else (low - 0.5, high + 0.5)
-        self.begin, self.end = begin, end
-
-    def __call__(self, x: float) -> float:
-        return self.begin + (x - self.low) / (self.high - self.low) * (self.end - self.begin)
-
-    def ticks(self) -> list[float]:
-        """About five round numbers: 1, 2 or 5 times a power of ten apart."""
-        rough = (self.high - self.low) / 5
-        power = 10 ** math.floor(math.log10(rough))
-        step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * (1 - 1e-9))
-        first = math.ceil(self.low / step - 1e-9)
-        last = math.floor(self.high / step + 1e-9)
-        return [i * step for i in range(first, last + 1)]
-
-
-def _grid(across: _Axis, up: _Axis) -> list[str]:
-    lines = []
-    for y in up.ticks():
-        at = f"{up(y):.1f}"
-        lines.append(f'<path d="M{LEFT} {at}H{WIDTH - RIGHT}" stroke="#e4e4e4"/>')
-        lines.append(f'<text x="{LEFT - 8}" y="{at}" dy="4" text-anchor="end">{y:g}</text>')
-    for x in across.ticks():
-        place = f'x="{across(x):.1f}" y="{HEIGHT - BOTTOM + 18}"'
-        lines.append(f'<text {place} text-anchor="middle">{x:,.10g}</text>')
-    middle = f'x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}"'
-    return [*lines, f'<text {middle} text-anchor="middle" fill="#555">step</text>']
-
-
-def _curve(points: Points, across: _Axis, up: _Axis, colour: str) -> list[str]:
-    if not points:
-        return []
-    places = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points)
-    return [f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="1.5"/>']
-
-
-def _legend(names: Sequence[str]) -> list[str]:
-    lines = []
-    for i, name in enumerate(names):
-        x = WIDTH - RIGHT - 90 * (len(names) - i)
-        lines.append(f'<path d="M{x} 16h18" stroke="{COLOURS[name]}" stroke-width="3"/>')
-        lines.append(f'<text x="{x + 24}" y="20">{name}</text>')
-    return lines
+def _text(x: float, y: float, anchor: str, text: str, colour: str = "#444") -> str:
+    safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}">{safe}</text>\n'

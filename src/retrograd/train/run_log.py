@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from retrograd.files import append_text, read_bytes, write_atomically
-from retrograd.train.loss_plot import loss_plot
+from retrograd.train.history import History
+from retrograd.train.loss_plot import to_svg
 
 Array = np.ndarray[Any, Any]
 
@@ -32,7 +33,8 @@ class RunLog:
     def __init__(self, directory: Path, step: int, steps: int) -> None:
         self._path = directory / LOG
         self._every = max(steps // LINES, 1)
-        self._step, self._losses, self._tokens = step, [], 0  # type: tuple[int, list[Array], int]
+        self._step = step
+        self._losses: list[Array] = []
         self._lines: list[str] = []
         self._written = float("-inf")
         entries = read_log(self._path)
@@ -40,27 +42,27 @@ class RunLog:
         self._seconds = kept[-1].get("seconds", 0.0) if kept else 0.0
         if kept != entries or self._path.exists():
             write_atomically(self._path, _lines(kept).encode(), "log", durable=False)
+        validated = [e["step"] for e in kept if "validation loss" in e]
+        self._validated = validated[-1] if validated else None
         self._started = time.monotonic()
 
-    def steps(self, losses: Array, tokens: int) -> None:
-        """Steps were done, with these losses, from so many tokens together."""
-        share = tokens / max(len(losses), 1)
+    def steps(self, losses: Array) -> None:
+        """Steps were done, with these losses."""
         while len(losses):
             n = self._every - self._step % self._every
             part, losses = losses[:n], losses[n:]
             self._losses.append(part)
             self._step += len(part)
-            self._tokens += round(share * len(part))
             if self._step % self._every == 0:
                 self._line()
         if time.monotonic() - self._written >= PAUSE:
-            self._write()
+            self.flush()
 
     def _line(self) -> None:
         if self._losses:
             loss = float(np.concatenate(self._losses).mean(dtype=np.float64))
-            self._entry({"loss": round(loss, 6), "tokens": self._tokens})
-        self._losses, self._tokens = [], 0
+            self._entry({"loss": round(loss, 6)})
+        self._losses = []
 
     def _entry(self, numbers: Mapping[str, float]) -> None:
         seconds = self._seconds + time.monotonic() - self._started
@@ -68,10 +70,14 @@ class RunLog:
         self._lines.append(json.dumps(entry) + "\n")
 
     def validated(self, numbers: Mapping[str, float]) -> None:
-        """A validation after the steps so far."""
+        """A validation after the steps so far; once, though a run that is done may be resumed."""
+        if self._validated == self._step:
+            return
+        self._validated = self._step
         self._entry({f"validation {k}": round(v, 6) for k, v in numbers.items()})
 
-    def _write(self) -> None:
+    def flush(self) -> None:
+        """Write what there is by now: before a checkpoint, behind which the run may go on."""
         text, self._lines = "".join(self._lines), []
         append_text(self._path, text, "log")
         self._written = time.monotonic()
@@ -79,8 +85,8 @@ class RunLog:
     def close(self, title: str) -> None:
         """Write what is left, and the plot of all losses under this title."""
         self._line()
-        self._write()
-        plot = loss_plot(read_log(self._path), title)
+        self.flush()
+        plot = to_svg(history_of(read_log(self._path)), title)
         write_atomically(self._path.with_name(PLOT), plot.encode(), "plot", durable=False)
 
 
@@ -97,6 +103,16 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         if isinstance(entry, dict) and isinstance(entry.get("step"), int):
             found.append(entry)
     return found
+
+
+def history_of(entries: Sequence[Mapping[str, Any]]) -> History:
+    """The losses of the lines of a log by name, those of validations as `fit` calls them."""
+    history = History()
+    for entry in entries:
+        for name, value in entry.items():
+            if name == "loss" or name.startswith("validation "):
+                history.append(name.replace("validation ", "val_"), entry["step"], value)
+    return history
 
 
 def _lines(entries: Sequence[Mapping[str, Any]]) -> str:

@@ -158,6 +158,24 @@ AGAINST_TORCH: dict[str, Case] = {
         lambda m, a, t: m.cross_entropy(a, t, ignore_index=2, label_smoothing=0.1),
         (A, np.array([0, 4, 2, 1])),
     ),
+    **{
+        f"smoothed cross entropy with weights {reduction}": (
+            lambda m, a, t, reduction=reduction: m.cross_entropy(
+                a,
+                t,
+                weight=abs(a.detach()[0]),  # any five numbers of the library at hand
+                ignore_index=2,
+                label_smoothing=0.3,
+                reduction=reduction,
+            ),
+            (A, np.array([0, 4, 2, 1])),
+        )
+        for reduction in ("mean", "sum", "none")
+    },
+    "smoothed cross entropy of probabilities with weights": (
+        lambda m, a, w, t: m.cross_entropy(a, t, weight=w, label_smoothing=0.3),
+        (A, uniform(5, low=0.1, high=2.0), uniform(4, 5)),
+    ),
     "cross entropy of images": (
         lambda m, a, t: m.cross_entropy(a, t),
         (normal(2, 3, 4, 2), np.arange(16).reshape(2, 4, 2) % 3),

@@ -10,7 +10,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.io import CheckpointManager
-from retrograd.train.gpt import GPTTrainer, Text
+from retrograd.train.gpt import GPTTrainer, TextFile
 from tests.train.gpt.runs import DOCUMENTS, SMALL
 
 
@@ -57,6 +57,18 @@ def test_steps_have_the_same_bits_however_they_are_divided_into_calls(options: A
 
 
 @pytest.mark.usefixtures("reference")
+def test_samples_of_the_usual_length_give_the_losses_they_give_padded() -> None:
+    documents = ["abc" * n for n in (1, 1, 1, 1, 1, 2, 2, 5)]
+    options = {**SMALL, "context": 16, "dtype": "float64", "held_out": 0.0, "steps": 24}
+    short, padded = (GPTTrainer.fresh(documents, options) for _ in range(2))
+    assert short._usual == 8  # of two words and a mark, padded; the longest has five
+    assert short.corpus.batch(0, 1, short._alike)[0].shape == (1, 16)
+    padded._usual = None
+    for _ in range(24):
+        assert short.advance() == pytest.approx(padded.advance(), abs=1e-12)
+
+
+@pytest.mark.usefixtures("reference")
 def test_a_model_that_somebody_has_is_left_as_it_is() -> None:
     trainer = GPTTrainer.fresh(DOCUMENTS, SMALL)
     before, values = trainer.model, weights(trainer)
@@ -87,7 +99,7 @@ def test_a_run_on_a_text_against_torch(tmp_path: Path, schedule: str) -> None:
         "clip": 0.5, "schedule": schedule, "dtype": "float64", "lr": 0.05, "positions": "none",
         "min_lr": 0.01,
     }  # fmt: skip
-    trainer = GPTTrainer.fresh(Text.read(path), options)
+    trainer = GPTTrainer.fresh(TextFile.read(path), options)
     model = TorchGPT(torch, trainer)
     for step in range(12):
         expected = model.step(*trainer.corpus.batch(step, 3), step)
@@ -146,7 +158,7 @@ class TorchGPT:
 def test_a_run_with_dropout_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("to be or not to be, that is the question\n" * 20)
-    text = Text.read(path)
+    text = TextFile.read(path)
     options = {"depth": 1, "width": 8, "heads": 2, "context": 8, "batch": 2, "dropout": 0.3}
     whole = GPTTrainer.fresh(text, {**options, "steps": 8})
     parts = GPTTrainer.fresh(text, {**options, "steps": 8})
@@ -167,7 +179,7 @@ def test_bits_per_byte(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("äöü be or not\n" * 40, encoding="utf-8")
     options = {"depth": 1, "width": 8, "heads": 2, "context": 7, "held_out": 0.25}
-    trainer = GPTTrainer.fresh(Text.read(path), options)
+    trainer = GPTTrainer.fresh(TextFile.read(path), options)
     loss = trainer.validation_loss()
     assert loss is not None
     assert trainer.bits_per_byte(loss) == pytest.approx(loss / np.log(2) * 14 / 17)

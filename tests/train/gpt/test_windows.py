@@ -8,7 +8,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.train.gpt import windows
-from retrograd.train.gpt.windows import Text, Windows, byte_pairs
+from retrograd.train.gpt.windows import TextFile, TextWindows, byte_pairs
 
 TEXT = "".join(f"line {i} of it, äöü\n" for i in range(200))
 
@@ -20,7 +20,7 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-def decoded(found: Windows, tokens: np.ndarray) -> str:
+def decoded(found: TextWindows, tokens: np.ndarray) -> str:
     return found.tokenizer.decode(tokens.tolist())
 
 
@@ -29,9 +29,9 @@ def test_a_text_is_the_same_in_pieces_of_any_size(
     path: Path, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(windows, "PIECE", piece)
-    text = Text.read(path)
+    text = TextFile.read(path)
     assert (text.size, text.alphabet) == (len(TEXT), "".join(sorted(set(TEXT))))
-    found = Windows(text, 16, held_out=0.25)
+    found = TextWindows(text, 16, held_out=0.25)
     cut = len(TEXT) - len(TEXT) // 4
     assert decoded(found, found.training) == TEXT[:cut]
     assert decoded(found, found.validation) == TEXT[cut:]
@@ -41,13 +41,13 @@ def test_a_text_is_the_same_in_pieces_of_any_size(
 def test_line_ends_and_a_byte_order_mark_do_not_count(tmp_path: Path, path: Path) -> None:
     other = tmp_path / "b.txt"
     other.write_bytes(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
-    assert Text.read(other).checksum == Text.read(path).checksum
+    assert TextFile.read(other).checksum == TextFile.read(path).checksum
 
 
 def test_a_large_text_is_mapped_and_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = Windows(Text.read(path), 16)
+    small = TextWindows(TextFile.read(path), 16)
     monkeypatch.setattr(windows, "MAPPED", 1)
-    large = Windows(Text.read(path), 16, folder=tempfile.gettempdir())
+    large = TextWindows(TextFile.read(path), 16, folder=tempfile.gettempdir())
     assert isinstance(large.training, np.memmap)
     assert large.training.tolist() == small.training.tolist()
     for step in (0, 20):
@@ -58,7 +58,7 @@ def test_a_large_text_is_mapped_and_the_same(path: Path, monkeypatch: pytest.Mon
 def test_an_epoch_goes_through_windows_side_by_side_each_once(path: Path) -> None:
     letters = np.random.default_rng(0).choice(list("abcdefgh"), 3000)
     path.write_text("".join(letters))  # in which no window comes twice
-    found = Windows(Text.read(path), 16)
+    found = TextWindows(TextFile.read(path), 16)
     count = found._epochs.count
     starts = []
     for epoch in range(3):
@@ -73,7 +73,7 @@ def test_an_epoch_goes_through_windows_side_by_side_each_once(path: Path) -> Non
 
 
 def test_batches_do_not_depend_on_how_steps_are_divided(path: Path) -> None:
-    found = Windows(Text.read(path), 16, seed=3)
+    found = TextWindows(TextFile.read(path), 16, seed=3)
     tokens, targets = found.batches(0, 400, 2)
     for step, most in ((0, 1), (117, 5), (118, 282)):
         part = found.batches(step, most, 2)
@@ -82,7 +82,7 @@ def test_batches_do_not_depend_on_how_steps_are_divided(path: Path) -> None:
 
 
 def test_what_is_held_out_is_covered_evenly(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Windows(Text.read(path), 16, held_out=0.5)
+    found = TextWindows(TextFile.read(path), 16, held_out=0.5)
     tokens, targets = found.held_out(10**6)
     n = (len(found.validation) - 1) // 16
     assert tokens.shape == targets.shape == (1, n, 16)
@@ -96,8 +96,8 @@ def test_what_is_held_out_is_covered_evenly(path: Path, monkeypatch: pytest.Monk
 
 def test_byte_pairs(path: Path) -> None:
     pytest.importorskip("tokenizers", reason="tokenizers is not installed (extra: text)")
-    text = Text.read(path)
-    found = Windows(text, 16, tokenizer=byte_pairs(text, 300))
+    text = TextFile.read(path)
+    found = TextWindows(text, 16, tokenizer=byte_pairs(text, 300))
     assert decoded(found, found.training) + decoded(found, found.validation) == TEXT
     assert len(found.training) < len(TEXT) / 2
 
@@ -116,14 +116,14 @@ def test_byte_pairs(path: Path) -> None:
 def test_what_is_no_text(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(rg.FormatError, match=message):
-        Text.read(tmp_path / "a")
+        TextFile.read(tmp_path / "a")
 
 
 def test_a_text_shorter_than_a_sample(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("only so much")
     with pytest.raises(rg.FormatError, match="11 tokens to learn from, and a sample is of 17"):
-        Windows(Text.read(tmp_path / "a"), 16)
-    found = Windows(Text.read(tmp_path / "a"), 10)
+        TextWindows(TextFile.read(tmp_path / "a"), 16)
+    found = TextWindows(TextFile.read(tmp_path / "a"), 10)
     assert decoded(found, found.batch(5, 1)[0][0]) == "only so mu"
     with pytest.raises(FileNotFoundError, match="no such file"):
-        Text.read(tmp_path / "b")
+        TextFile.read(tmp_path / "b")

@@ -194,26 +194,6 @@ def test_nothing_given_changes_with_the_pure_form() -> None:
     assert not run.model.inner.bias.requires_grad
 
 
-def test_an_optimizer_made_for_the_model_changes_it_as_its_steps_do() -> None:
-    def make() -> Any:
-        return rg.nn.Linear(3, 1, generator=rg.random.Generator(0))
-
-    by_steps, fitted = make(), make()
-    opt = optim.Adam(by_steps, lr=0.05)
-    for batch in cut(rows(), 6) * 2:
-        opt.zero_grad()
-        squares(by_steps, batch).backward()
-        opt.step()
-    mine = optim.Adam(fitted, lr=0.05)
-    for _ in range(2):  # the second goes on where the first has ended
-        run = run_of(fitted, cut(rows(), 6), optimizer=mine, epochs=1)
-    assert bits(fitted) == bits(by_steps) == bits(run.model)
-    state = [s["exp_avg"].tolist() for s in mine.state_dict()["state"].values()]
-    assert state == [s["exp_avg"].tolist() for s in opt.state_dict()["state"].values()]
-    with pytest.raises(OptionError, match="made for 2 parameters, of which 0"):
-        run_of(make(), rows(), optimizer=mine, steps=1)
-
-
 def test_trees_of_arrays_and_numbers() -> None:
     def loss(p: Any, batch: Any) -> Any:
         return ((batch["x"] @ p["w"] + p["b"] - batch["y"]) ** 2).mean()

@@ -50,6 +50,9 @@ def test_lines(tmp_path: Path) -> None:
         zip([5, 10], run.history["val_loss"], strict=True)
     )
     assert all(x["time"] >= 0 for x in rest)
+    before = (tmp_path / "log.jsonl").read_text()
+    run_of(tmp_path, steps=1)  # another run
+    assert (tmp_path / "previous" / "log.jsonl").read_text() == before
 
 
 def test_a_run_that_goes_on_has_each_line_once(tmp_path: Path) -> None:

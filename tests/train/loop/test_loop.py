@@ -15,7 +15,8 @@ import pytest
 import retrograd as rg
 from retrograd import optim
 from retrograd.errors import NonFiniteError
-from retrograd.train import TrainingRun, fit
+from retrograd.io import load_checkpoint
+from retrograd.train import EarlyStopping, TrainingRun, fit
 from retrograd.train.interrupt import stop_requests
 
 
@@ -180,6 +181,27 @@ def test_an_error_between_steps_loses_nothing(tmp_path: Path) -> None:
         run_of(folder=tmp_path, callbacks=[Fails()])
     assert "the run until step 4 is saved" in caught.value.__notes__[-1]
     assert run_of(folder=tmp_path, resume=True).model.item() == 6
+
+
+def test_an_error_before_the_first_step_or_after_the_last_saves_nothing(tmp_path: Path) -> None:
+    class Fails:
+        def __init__(self, hook: str) -> None:
+            setattr(self, hook, self.fail)
+
+        def fail(self, run: TrainingRun) -> None:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_of(folder=tmp_path, callbacks=[Fails("on_start")])
+    assert not list(tmp_path.glob("*.safetensors"))
+    held_out = [np.ones(1, np.float32)]
+    best = EarlyStopping(monitor="val_far")
+    with pytest.raises(ZeroDivisionError):
+        run_of(
+            folder=tmp_path, callbacks=[Fails("on_end")], validation=held_out, early_stopping=best,
+            metrics={"far": lambda p, b: rg.abs(p - 3).sum()},
+        )  # fmt: skip
+    assert load_checkpoint(tmp_path / "step-00000006.safetensors")["model"]["value"].item() == 6
 
 
 def test_steps_of_an_iterator_that_ends_too_early_are_saved(tmp_path: Path) -> None:

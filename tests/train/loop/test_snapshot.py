@@ -245,7 +245,10 @@ SCRIPT = """
 
 @pytest.mark.parametrize(
     "kills",
-    [pytest.param(30, marks=pytest.mark.slow), pytest.param(300, marks=pytest.mark.exhaustive)],
+    [
+        pytest.param(30, marks=pytest.mark.slow),
+        pytest.param(300, marks=[pytest.mark.slow, pytest.mark.exhaustive]),
+    ],
 )
 def test_processes_that_are_killed_at_random_moments(tmp_path: Path, kills: int) -> None:
     """Killed again and again, wherever they are, until one of them gets to the end; and from the

@@ -224,3 +224,30 @@ def test_no_object_is_left_over() -> None:
             model, _ = f(model, x)
     gc.collect()
     assert len(gc.get_objects()) - count < 20
+
+
+def test_a_model_that_learns_is_taken_without_gradients_alone(short: Any) -> None:
+    """Its parameters require gradients; with gradients on, they get them."""
+    model, x = nn.Linear(2, 2), rg.tensor(X)
+    f = rg.jit(lambda m, x: m(x))
+    with rg.no_grad():
+        f(model, x)
+        f(model, x)
+        np.testing.assert_allclose(short(f, model, x).numpy(), model(x).numpy(), rtol=1e-6)
+    y = f(model, x)
+    assert y.requires_grad
+    y.sum().backward()
+    np.testing.assert_allclose(model.bias.grad.numpy(), 3.0)
+    rg.optim.SGD(model, lr=1.0).step()
+    with rg.no_grad():
+        f(model, x)
+        changed = short(f, model, x)
+        np.testing.assert_allclose(changed.numpy(), model(x).numpy(), rtol=1e-5, atol=1e-6)
+        assert not changed.requires_grad
+    assert f(model, x).requires_grad
+    gone = rg.jit(lambda w: w * 2, donate=("w",))
+    w = rg.tensor([1.0, 2.0], requires_grad=True)
+    with rg.no_grad():
+        for _ in range(3):
+            assert gone(w).tolist() == [2.0, 4.0]
+    assert w.tolist() == [1.0, 2.0]

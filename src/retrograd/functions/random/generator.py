@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd import pytree
+from retrograd import pytree, tree_plan
 from retrograd.eager.conversion import integer_range
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import leaf
@@ -36,7 +36,6 @@ from retrograd.ir import (
 from retrograd.ops import elementwise as el
 from retrograd.ops.random.threefry import RandomBits
 from retrograd.ops.shape import reshape, slice_axis
-from retrograd.tree_plan import OBJECTS, Attributes
 
 _FRESH = RandomBits((2,))
 
@@ -293,7 +292,7 @@ class Generator(Distributions):
         return _order(Tensor(self._next()), count)
 
 
-OBJECTS[Generator] = Attributes(("_key", "_count"), {"_trace": None})
+tree_plan.OBJECTS[Generator] = tree_plan.Attributes(("_key", "_count"), {"_trace": None})
 pytree.register(
     Generator,
     lambda g: ((g._key, g._count), None, ("_key", "_count")),

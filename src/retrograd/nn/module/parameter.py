@@ -15,6 +15,7 @@ from retrograd.functions.tensor.sparse_grad import Found, RowSparse, gathered
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Node
 from retrograd.shared import assign
+from retrograd.tracing.scope import is_differentiating
 
 
 class Parameter(Tensor):
@@ -42,8 +43,9 @@ class Parameter(Tensor):
     looked: list[Any]  # lookups that got a gradient, see `RowSparse`
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
-        if isinstance(data, Tensor) and not data.is_computed and stands_for_any(data.node):
-            data = data.node  # made by jit or vmap, as a part of the program
+        traced = isinstance(data, Tensor) and not data.is_computed and not is_differentiating()
+        if traced and stands_for_any(data.node):
+            data = data.node  # made under jit or vmap: it is a part of the program
         node = data if isinstance(data, Node) else leaf(np.array(as_array(data), order="C"))
         if requires_grad and not node.dtype.is_inexact:
             raise GradientError(

@@ -18,7 +18,7 @@ from retrograd.train.gpt.trainer import (
     load_model,
     source_of,
 )
-from retrograd.train.gpt.windows import Text
+from retrograd.train.gpt.windows import TextFile
 
 Outcome, Trainer = GPTOutcome, GPTTrainer  # within this package they need no longer name
 
@@ -30,7 +30,7 @@ __all__ = [
     "PROSE",
     "Sampling",
     "Outcome",
-    "Text",
+    "TextFile",
     "TrainConfig",
     "GPTTrainer",
     "Trainer",

@@ -13,7 +13,7 @@ from retrograd.io import CheckpointManager
 from retrograd.train.gpt.corpus import Corpus
 from retrograd.train.gpt.model import GPT, token_loss
 from retrograd.train.gpt.trainer import GPTTrainer
-from retrograd.train.gpt.windows import Text
+from retrograd.train.gpt.windows import TextFile
 from retrograd.train.interrupt import StopRequest, stop_requests
 from retrograd.train.pace import Pace
 from retrograd.train.progress import Reporter, Silent
@@ -39,7 +39,7 @@ class GPTOutcome:
 
 
 def train(
-    source: list[str] | Text,
+    source: list[str] | TextFile,
     out: StrPath,
     *,
     resume: bool = False,
@@ -72,13 +72,13 @@ def train(
     tell.start(trainer.step, trainer.config.steps)
     try:
         with manager.lock(), stop_requests() as stop, flushing():
-            path, loss = _Loop(trainer, manager, tell, stop, Watcher(board)).run()
+            path, loss = _TrainingLoop(trainer, manager, tell, stop, Watcher(board)).run()
     finally:
         tell.close()
     return GPTOutcome(trainer, path, loss, stop.signal)
 
 
-class _Loop:
+class _TrainingLoop:
     """Steps until the last or a request to stop, several in a call; what is told and saved."""
 
     def __init__(
@@ -115,6 +115,7 @@ class _Loop:
                 if saving or trainer.step % config.validating == 0:
                     found = self._validate()
                 if saving:
+                    self._log().flush()
                     self.watcher.saved(trainer.save(self.manager, found))
         found = None if ended else self._validate()
         path = trainer.save(self.manager, found)
@@ -130,7 +131,7 @@ class _Loop:
     def _tell(self, losses: Any, tokens: int) -> None:
         trainer, loss = self.trainer, float(losses.mean(dtype="float64"))
         try:
-            self._log(trainer.step - len(losses)).steps(losses, tokens)
+            self._log(trainer.step - len(losses)).steps(losses)
         except OSError as error:  # the run itself is sound
             error.add_note(f"all is saved in {trainer.save(self.manager)}")
             raise

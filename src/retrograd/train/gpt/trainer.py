@@ -21,7 +21,7 @@ from retrograd.io import CheckpointManager, load_checkpoint, structured
 from retrograd.memory_limit import check_new
 from retrograd.train.gpt.corpus import Corpus, checksum_of
 from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
-from retrograd.train.gpt.windows import Text, Tokenizer, Windows, byte_pairs
+from retrograd.train.gpt.windows import TextFile, TextWindows, Tokenizer, byte_pairs
 
 # A step of less work is done with others in one call, and they are padded to the same length.
 SMALL_STEP_FLOPS = 4e7
@@ -161,7 +161,7 @@ class GPTTrainer:
 
     def __init__(
         self,
-        corpus: Corpus | Windows,
+        corpus: Corpus | TextWindows,
         model: GPTConfig,
         config: TrainConfig,
         source: str | None = None,
@@ -273,7 +273,7 @@ class GPTTrainer:
 
     def bits_per_byte(self, loss: float) -> float | None:
         """A validation loss per token as bits for each byte of a running text."""
-        if not isinstance(self.corpus, Windows):
+        if not isinstance(self.corpus, TextWindows):
             return None
         return loss / math.log(2) / self.corpus.held_out_bytes_per_token
 
@@ -310,21 +310,21 @@ class GPTTrainer:
     @classmethod
     def fresh(
         cls,
-        source: list[str] | Text,
+        source: list[str] | TextFile,
         options: Mapping[str, Any],
         name: str | None = None,
         folder: StrPath | None = None,
     ) -> GPTTrainer:
         """A new run on documents or a running text. `options` are values for fields of `GPTConfig`
         and `TrainConfig`; the tokens of a large text are kept in a file in `folder`."""
-        model, config = configurations(options, isinstance(source, Text))
+        model, config = configurations(options, isinstance(source, TextFile))
         corpus = _corpus(source, model, config, None, folder)
         model = replace(model, vocab_size=corpus.tokenizer.vocab_size)
         return cls(corpus, model, config, name)
 
     @classmethod
     def resumed(
-        cls, manager: CheckpointManager, source: list[str] | Text, options: Mapping[str, Any]
+        cls, manager: CheckpointManager, source: list[str] | TextFile, options: Mapping[str, Any]
     ) -> GPTTrainer:
         """The run that the latest checkpoint is of.
 
@@ -345,7 +345,7 @@ class GPTTrainer:
                         "elsewhere"
                     )
             config = replace(config, **{k: v for k, v in options.items() if k in CHANGEABLE})
-            checksum = source.checksum if isinstance(source, Text) else checksum_of(source)
+            checksum = source.checksum if isinstance(source, TextFile) else checksum_of(source)
             if checksum != data["checksum"]:
                 raise FormatError(
                     f"{path} is of a run on another text than the one that is given; give the same "
@@ -363,18 +363,18 @@ class GPTTrainer:
 
 
 def _corpus(
-    source: list[str] | Text,
+    source: list[str] | TextFile,
     model: GPTConfig,
     config: TrainConfig,
     tokenizer: Tokenizer | None,
     folder: StrPath | None,
-) -> Corpus | Windows:
+) -> Corpus | TextWindows:
     """The samples of a run; its tokens are learned from the text where there are none yet."""
-    if isinstance(source, Text):
+    if isinstance(source, TextFile):
         if config.tokens == "bpe" and tokenizer is None:
             tokenizer = byte_pairs(source, config.vocab)
         shared = (model.context, config.seed, config.held_out, tokenizer)
-        return Windows(source, *shared, folder)
+        return TextWindows(source, *shared, folder)
     if config.tokens == "bpe" and tokenizer is None:
         tokenizer = BPETokenizer.of(source, config.vocab)
     return Corpus(source, model.context, config.seed, config.held_out, tokenizer)

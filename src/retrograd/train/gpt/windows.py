@@ -32,7 +32,7 @@ _CUT = re.compile(r"\n(?=\S)")  # byte pairs never join what stands on both side
 
 
 @dataclass(frozen=True)
-class Text:
+class TextFile:
     """A UTF-8 text in a file: what one reading of it tells. Line ends of any kind count as "\n".
 
     A file that is no text, or empty, is a `FormatError`.
@@ -44,7 +44,7 @@ class Text:
     checksum: str
 
     @classmethod
-    def read(cls, path: StrPath) -> Text:
+    def read(cls, path: StrPath) -> TextFile:
         """Look through a file."""
         size, known, digest = 0, set[str](), hashlib.sha256()
         for piece in _decoded(path):
@@ -101,7 +101,7 @@ def _decoded(path: StrPath) -> Iterator[str]:
         ) from None
 
 
-class Windows:
+class TextWindows:
     """A text as windows of `context` tokens and, one further, targets.
 
     Every epoch goes through windows that lie side by side, from another first token on, in another
@@ -111,7 +111,7 @@ class Windows:
 
     def __init__(
         self,
-        text: Text,
+        text: TextFile,
         context: int,
         seed: int = 0,
         held_out: float = 0.1,
@@ -204,6 +204,6 @@ def _encoder(tokenizer: Tokenizer) -> Any:
     return lambda text: table[np.frombuffer(text.encode("utf-32-le"), "<u4")]
 
 
-def byte_pairs(text: Text, vocab_size: int) -> BPETokenizer:
+def byte_pairs(text: TextFile, vocab_size: int) -> BPETokenizer:
     """Byte pairs learned from the beginning of a text."""
     return BPETokenizer.of(text.pieces(0, min(text.size, LEARNED)), vocab_size)

@@ -34,7 +34,7 @@ class RandomShift(nn.Module):
         return x[images, parts, rows[:, None, :, None], columns[:, None, None, :]]
 
 
-class ResidualBlock(nn.Module):
+class ConvBlock(nn.Module):
     """Two convolutions with batch norm, whose result is added to what they are given (He et al.,
     arXiv:1512.03385), with half as many rows and columns where the number of channels changes."""
 
@@ -68,9 +68,9 @@ class ImageNetwork(nn.Module):
         self.shift = RandomShift(max(size // 8, 1), mirrored, generator)
         self.stem = nn.Conv2d(channels, width, 3, padding=1, bias=False, generator=generator)
         self.norm = nn.BatchNorm2d(width)
-        blocks: list[Any] = [ResidualBlock(width, width, generator)]
+        blocks: list[Any] = [ConvBlock(width, width, generator)]
         while size >= 2 * SMALLEST and len(blocks) < 4:
-            blocks.append(ResidualBlock(width, 2 * width, generator))
+            blocks.append(ConvBlock(width, 2 * width, generator))
             size, width = -(-size // 2), 2 * width
         self.blocks = nn.Sequential(*blocks)
         self.dropout = nn.Dropout(dropout, generator=generator)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from retrograd import metrics, optim
 from retrograd.api.dashboard import Dashboard
 from retrograd.data import read_image
 from retrograd.errors import FormatError, OptionError
-from retrograd.files import StrPath, read_bytes, write_atomically
+from retrograd.files import StrPath, make_directory, read_bytes, write_atomically
 from retrograd.functions.random.generator import Generator
-from retrograd.io import CheckpointManager, structured
+from retrograd.io import load_safetensors, save_safetensors, structured
 from retrograd.nn import functional as F
 from retrograd.train.images.model import ImageNetwork
 from retrograd.train.images.sources import ImageTask
@@ -29,6 +30,7 @@ from retrograd.train.run_log import write_configuration
 from retrograd.train.split import stratified_split
 
 Array = np.ndarray[Any, Any]
+MODEL = "model.safetensors"  # the weights at the end, or where the validation was best
 TASK = "task.json"  # what a network needs to know of its images
 CHUNK = 256  # images that are looked at together
 
@@ -85,18 +87,22 @@ def train(
     resume: bool = False,
     reporter: Reporter | bool = False,
     board: Dashboard | None = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> ImageOutcome:
     """Learn to tell the classes of a task, with checkpoints, log and plot in the folder `out`.
 
     Images move by an eighth of their size while training. The learning rate rises for an epoch and
-    falls along a cosine. The outcome depends on task and configuration alone; with `resume` the run
-    goes on from its latest checkpoint to the same bits as if it had never stopped.
+    falls along a cosine. `options` are written down with the configuration. The outcome depends on
+    task and configuration alone; with `resume` the run goes on from its latest checkpoint to the
+    same bits as if it had never stopped.
     """
     learn, look, test = stratified_split(task.labels, config.seed)
     if not len(look):
         raise FormatError(
             f"{task.name}: no class has three images, so that none can be held out to test on"
         )
+    if not resume:
+        write_configuration(make_directory(Path(out)), {**options, **asdict(config)})
     batch = min(config.batch, len(learn))
     each = len(learn) // batch
     rate = optim.schedules.cosine(config.lr, config.epochs * each, warmup=each)
@@ -122,8 +128,9 @@ def train(
         progress=reporter,
         dashboard=board or False,
     )
-    described(task, config, Path(out))
     model = outcome.model
+    described(task, config, Path(out))
+    save_safetensors(Path(out) / MODEL, model.state_dict())
     return ImageOutcome(task, outcome, model, test, classes_of(model, task.pixels(test)))
 
 
@@ -137,8 +144,7 @@ def network(task: ImageTask, config: ImageConfig) -> ImageNetwork:
 
 
 def described(task: ImageTask, config: ImageConfig, out: Path) -> None:
-    """Write down what a run is of: its options, and what `load_model` needs."""
-    write_configuration(out, asdict(config))
+    """Write down what `load_model` needs."""
     _, channels, size, _ = task.images.shape
     text = {"recipe": "images", "name": task.name, "classes": list(task.classes), "size": size,
             "channels": channels, "white": task.white, "mirrored": task.mirrored,
@@ -147,7 +153,7 @@ def described(task: ImageTask, config: ImageConfig, out: Path) -> None:
 
 
 def load_model(out: StrPath) -> tuple[ImageNetwork, ImageTask]:
-    """The network of a run's latest checkpoint, ready to be used, and a task without images."""
+    """The network of a run, ready to be used, and a task without images."""
     folder = Path(out)
     with structured(folder / TASK, "it does not describe a run on images"):
         saved = json.loads(read_bytes(folder / TASK, "task"))
@@ -157,7 +163,7 @@ def load_model(out: StrPath) -> tuple[ImageNetwork, ImageTask]:
             saved["mirrored"],
         )  # fmt: skip
         model = network(task, ImageConfig(**saved["config"]))
-        model.load_state_dict(CheckpointManager(folder).load()["model"])
+        model.load_state_dict(load_safetensors(folder / MODEL))
     return model.eval(), task
 
 

@@ -182,13 +182,13 @@ def fit(
         configuration=settings,
     )  # fmt: skip
     loop = TrainingLoop(run, programs, batches, plan)
-    went_on = _resume(loop, resume)
     with ExitStack() as stack:
         stack.enter_context(rg.no_grad())
         if plan.manager is not None:
             plan.manager.prepare()
             stack.enter_context(plan.manager.lock())
             run._saving = loop.save
+        went_on = _resume(loop, resume)
         if flush_subnormals:
             stack.enter_context(flushing())
         plan.watcher = _watcher(dashboard, stack)

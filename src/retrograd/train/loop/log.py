@@ -49,8 +49,8 @@ class JsonLines:
             kept = _lines_until(read_bytes(self.path, "log"), after)
             self._spent = json.loads(kept[-1]).get("time", 0.0) if kept else 0.0
             write_atomically(self.path, b"".join(kept), "log")
-        else:
-            self.path.unlink(missing_ok=True)
+        elif self.path.exists():  # of an earlier run, as checkpoints are
+            self.path.replace(make_directory(self.path.parent / "previous") / self.path.name)
 
     def configured(self, step: int, settings: Mapping[str, Any]) -> None:
         self.write(step, {"settings": settings})

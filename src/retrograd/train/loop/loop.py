@@ -27,7 +27,7 @@ from retrograd.train.loop.callbacks import Callbacks
 from retrograd.train.loop.early_stopping import Best, Watch
 from retrograd.train.loop.evaluation import Evaluation
 from retrograd.train.loop.log import Log
-from retrograd.train.loop.non_finite import StepCall, bad_leaves, diagnosis
+from retrograd.train.loop.non_finite import Recent, StepCall, bad_leaves, diagnosis
 from retrograd.train.loop.run import TrainingRun
 from retrograd.train.loop.schedulers import Schedulers
 from retrograd.train.loop.snapshot import EARLY, parts_of
@@ -73,19 +73,18 @@ class TrainingLoop:
         self, run: TrainingRun, programs: TrainingStep, batches: BatchSource, plan: Plan
     ) -> None:
         self.run, self.programs, self.batches, self.plan = run, programs, batches, plan
-        self.calls: list[StepCall] = []  # the last two, to find out where a NaN came from
+        self.recent = Recent(programs.start)
         self.times: list[float] = []  # seconds of a step, by calls of one step
         self.size = 1  # steps in a call
         self.loops = not plan.callbacks.has("on_step")
         self.looped = 0  # calls of many steps
         self.saved = self.flushed = time.monotonic()
-        self.saved_step = self.validated_step = -1
+        self.saved_step, self.validated_step = 0, -1
         self.epoch_start = run.step
         self.pending: list[Any] = []  # batches of a step that takes several
+        self.is_open = True  # until the best model takes the place of the last
         self.warned = False  # of a checkpoint that was not written
         self.ahead = 0  # batches that were taken, and not learned from yet
-        held = sum(x.size * x.dtype.dtype.itemsize for x in programs.start)
-        self.keeps = held <= TUNING.fit_kept_bytes
 
     # -- the course of a run ---------------------------------------------------------------------
     def go(self, until: float = math.inf) -> None:
@@ -186,8 +185,7 @@ class TrainingLoop:
 
     def timed(self, call: StepCall) -> Done:
         """Do the steps of a call, and decide by their time how many the next one does."""
-        # What a call starts with takes memory while it runs: no more of that than is needed.
-        del self.calls[: -1 if self.keeps else None]
+        self.recent.add(call)
         began = time.perf_counter()
         done = self.called(call)
         spent = (time.perf_counter() - began) / call.steps
@@ -227,7 +225,6 @@ class TrainingLoop:
         """Steps have been done: take down what they have left."""
         run, count = self.run, len(done.losses)
         losses = done.losses.tolist()
-        self.calls.append(call)
         if not (math.isfinite(losses[0]) if count == 1 else np.isfinite(done.losses).all()):
             self.diverged(losses)
         run._carry = done.carry
@@ -264,11 +261,11 @@ class TrainingLoop:
         """Raise for a loss that is not finite."""
         run = self.run
         bad = next(i for i, x in enumerate(losses) if not math.isfinite(x))
-        cause = diagnosis(self.programs, self.calls)
+        cause = diagnosis(self.programs, self.recent.calls)
         lines = [f"the loss is {losses[bad]} at step {run.step + bad + 1}: training has diverged"]
         if cause is not None:
             lines.append(f"first, {cause}")
-        elif names := bad_leaves(self.programs, self.calls[-1].carry):
+        elif names := bad_leaves(self.programs, run._carry):
             lines.append(f"before that step these were not finite already: {', '.join(names[:5])}")
         if run.checkpoint is not None:
             lines.append(f"the last good checkpoint is {run.checkpoint}")
@@ -291,7 +288,7 @@ class TrainingLoop:
                 values = {name: run.history[name][step - 1] for name in self.by_step()}
                 for log in plan.logs:
                     log.write(step, values)
-        plan.watcher.update(run, run.loss, samples)  # type: ignore[arg-type]
+        plan.watcher.update(run, run.loss, samples)
 
     def by_step(self) -> list[str]:
         """The names of what is measured in every step."""
@@ -403,8 +400,8 @@ class TrainingLoop:
 
     @property
     def may_save(self) -> bool:
-        """Whether the position in the data is that of the model."""
-        return self.ahead == 0 and not self.pending
+        """Whether there is something to save, and the position in the data is that of the model."""
+        return self.is_open and self.ahead == 0 and self.saved_step < self.run.step
 
     def plot(self, folder: Path) -> None:
         """Draw what was measured."""
@@ -419,6 +416,7 @@ class TrainingLoop:
         plan, run = self.plan, self.run
         if plan.manager is not None and self.saved_step != run.step:
             self.save()
+        self.is_open = False
         ended = run.stopped in (None, EARLY)
         if plan.stops_early and plan.watch.rule.restore_best and ended and run.best:
             rest = run._carry[self.programs.size :]

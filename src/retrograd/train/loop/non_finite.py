@@ -9,8 +9,11 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.errors import NonFiniteError
-from retrograd.train.loop.batches import Group, samples_of
+from retrograd.train.loop.batches import Group, nbytes, samples_of
 from retrograd.train.loop.step import Leaves, TrainingStep
+from retrograd.tuning import TUNING
+
+REPEATED = 20  # steps that are done again, about, to find the one that went wrong
 
 
 class StepCall(NamedTuple):
@@ -37,6 +40,13 @@ class StepCall(NamedTuple):
         return self.group.batch(self.stop - 1), self.group.structure
 
     @property
+    def nbytes(self) -> int:
+        """The memory that the batches take."""
+        if self.group is None:
+            return sum(nbytes(leaves) for leaves, _ in self.batches)
+        return self.group.nbytes * self.used
+
+    @property
     def samples(self) -> int:
         """How many samples."""
         if self.group is None:
@@ -49,10 +59,46 @@ class StepCall(NamedTuple):
         return len(self.batches) or self.stop - self.start
 
 
+class Recent:
+    """The last calls, of which the first has the carry to do them again with: at least the last
+    two, so that what spoilt the parameters is among them; for large models the last alone.
+
+    Arrays that are kept make the next ones take fresh memory. So a carry is kept once in
+    `REPEATED` steps, or as many as their batches do not take much memory.
+    """
+
+    def __init__(self, carry: Leaves) -> None:
+        held = sum(x.size * x.dtype.dtype.itemsize for x in carry)
+        self._keeps = held <= TUNING.fit_kept_bytes
+        self._older: list[StepCall] = []
+        self._newer: list[StepCall] = []
+        self._steps = self._bytes = 0
+
+    @property
+    def calls(self) -> list[StepCall]:
+        """The calls, the last one last."""
+        return self._older + self._newer
+
+    def add(self, call: StepCall) -> None:
+        """One more call is about to be made."""
+        if not self._keeps:
+            self._newer = [call]
+            return
+        if not self._newer or self._steps >= REPEATED or self._bytes >= TUNING.fit_loop_bytes:
+            self._older, self._newer, self._steps, self._bytes = self._newer, [call], 0, 0
+        else:
+            self._older = []  # the new ones are two by now
+            self._newer.append(call._replace(carry=()))
+        self._steps += call.steps
+        self._bytes += call.nbytes
+
+
 def diagnosis(programs: TrainingStep, calls: Sequence[StepCall]) -> NonFiniteError | None:
     """The error of the first operation that gave NaN or an infinity, in the steps of these calls;
     None where it cannot be found. The steps are done again, the one that fails under `debug`."""
     carry = calls[0].carry
+    if not _all_finite(carry[: programs.size]):
+        return None  # it came from what was before
     for call in calls:
         for i in range(call.steps):
             new, failed = _again(programs, carry, call, i)

@@ -10,12 +10,12 @@ from retrograd import pytree
 from retrograd.errors import OptionError
 from retrograd.files import StrPath
 from retrograd.nn.module.module import Module
+from retrograd.train.history import History
 from retrograd.train.loop.batches import BatchSource
 from retrograd.train.loop.early_stopping import Best
-from retrograd.train.loop.history import History
-from retrograd.train.loop.loss_plot import write_plot
 from retrograd.train.loop.non_finite import StepCall
 from retrograd.train.loop.step import Leaves, TrainingStep
+from retrograd.train.loss_plot import write_plot
 
 if TYPE_CHECKING:
     from retrograd.api.profile import Profile

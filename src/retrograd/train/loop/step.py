@@ -58,7 +58,7 @@ class TrainingStep:
         leaves, self.structure = pytree.flatten(model)
         self.training = in_mode(model, True)
         self.evaluating = in_mode(model, False)
-        self.names = [p.lstrip(".") or "the model" for p in pytree.paths(model)]
+        self.names = [p.lstrip(".") or "value" for p in pytree.paths(model)]
         self.learns = learning_leaves(model)[1]
         self.drawn = _of_generators(model)
         self.size = len(leaves)

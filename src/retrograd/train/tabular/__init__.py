@@ -1,13 +1,13 @@
 """Columns of tables: `retrograd train tabular`."""
 
-from retrograd.train.tabular.columns import Column, TableEncoder, fit_columns
+from retrograd.train.tabular.columns import TableColumn, TableEncoder, fit_columns
 from retrograd.train.tabular.model import TabularNetwork
 from retrograd.train.tabular.recipe import TabularConfig, TabularOutcome, load_run, predict, train
-from retrograd.train.tabular.report import report, write_pictures
+from retrograd.train.tabular.reporting import report, write_pictures
 from retrograd.train.tabular.table import Table, read_table
 
 __all__ = [
-    "Column",
+    "TableColumn",
     "Table",
     "TableEncoder",
     "TabularConfig",

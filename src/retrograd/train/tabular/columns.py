@@ -24,7 +24,7 @@ REPEATED = 2  # times that a value of it occurs on average, at least, or it tell
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column that is used: of numbers, with `mean` and `spread`, or of `values`."""
 
     name: str
@@ -39,7 +39,7 @@ class Column:
 class TableEncoder:
     """The columns that are used, and those that are left out, with the reason of each."""
 
-    columns: list[Column]
+    columns: list[TableColumn]
     left_out: dict[str, str]
 
     @property
@@ -87,7 +87,7 @@ class TableEncoder:
 
     @classmethod
     def from_state(cls, state: Any) -> TableEncoder:
-        return cls([Column(**c) for c in state["columns"]], dict(state["left_out"]))
+        return cls([TableColumn(**c) for c in state["columns"]], dict(state["left_out"]))
 
 
 def fit_columns(table: Table, target: str, rows: Array, leave_out: Sequence[str]) -> TableEncoder:
@@ -111,7 +111,7 @@ def fit_columns(table: Table, target: str, rows: Array, leave_out: Sequence[str]
     return TableEncoder(columns, left_out)
 
 
-def _column(name: str, values: Array) -> Column | str:
+def _column(name: str, values: Array) -> TableColumn | str:
     """A column, or why it is left out."""
     if values.dtype == object:
         labels = [v for v in values if v is not None]
@@ -120,7 +120,7 @@ def _column(name: str, values: Array) -> Column | str:
             return "it is the same in all rows" if known else "it is empty"
         if len(known) > CATEGORIES or len(labels) < REPEATED * len(known):
             return f"it is text with {len(known):,} different values"
-        return Column(name, "category", values=known)
+        return TableColumn(name, "category", values=known)
     there = values[np.isfinite(values)]
     if not len(there):
         return "it is empty"
@@ -128,7 +128,7 @@ def _column(name: str, values: Array) -> Column | str:
     mean, spread = float(there.mean()), float(there.std())
     if spread == 0 and not missing:
         return "it is the same in all rows"
-    return Column(name, "number", mean, spread or 1.0, missing)
+    return TableColumn(name, "number", mean, spread or 1.0, missing)
 
 
 def taken(table: Table, name: str) -> Array:

@@ -13,9 +13,9 @@ import retrograd as rg
 from retrograd import metrics, optim
 from retrograd.api.dashboard import Dashboard
 from retrograd.errors import FormatError, OptionError
-from retrograd.files import StrPath, read_bytes, write_atomically
+from retrograd.files import StrPath, make_directory, read_bytes, write_atomically
 from retrograd.functions.random.generator import Generator
-from retrograd.io import CheckpointManager, structured
+from retrograd.io import load_safetensors, save_safetensors, structured
 from retrograd.train.loop.early_stopping import EarlyStopping
 from retrograd.train.loop.fit import fit
 from retrograd.train.loop.run import TrainingRun
@@ -27,6 +27,7 @@ from retrograd.train.tabular.model import TabularNetwork, loss_of
 from retrograd.train.tabular.table import Table
 
 Array = np.ndarray[Any, Any]
+MODEL = "model.safetensors"  # the weights at the end, or where the validation was best
 TASK = "task.json"
 FEW = 20  # different whole numbers of a target, up to which they count as classes
 CHUNK = 4096  # rows that are looked at together
@@ -64,7 +65,7 @@ class TabularConfig:
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetColumn:
     """The column that is learned: `classes` with their names, or numbers with mean and spread."""
 
     name: str
@@ -91,7 +92,7 @@ class TabularOutcome:
     """A trained network, and what it makes of the rows that it was tested on."""
 
     table: Table
-    target: Target
+    target: TargetColumn
     encoder: TableEncoder
     run: TrainingRun
     test: Array  # rows of the table
@@ -131,6 +132,9 @@ def train(
     the same bits as if it had never stopped.
     """
     rows, target, parts = prepared(table, config)
+    options = asdict(config) | {"leave_out": ",".join(config.leave_out) or None}
+    if not resume:
+        write_configuration(make_directory(Path(out)), options)
     learn, look, test = (rows[p] for p in parts)
     encoder = fit_columns(table, config.target, learn, config.leave_out)
     numbers, places = encoder.encode(table)
@@ -159,13 +163,14 @@ def train(
         dashboard=board or False,
     )
     describe(Path(out), encoder, target, config)
+    save_safetensors(Path(out) / MODEL, run.model.state_dict())
     scores = scores_of(run.model, numbers[test], places[test])
     return TabularOutcome(table, target, encoder, run, test, scores, len(table) - len(rows))
 
 
 def prepared(
     table: Table, config: TabularConfig
-) -> tuple[Array, Target, tuple[Array, Array, Array]]:
+) -> tuple[Array, TargetColumn, tuple[Array, Array, Array]]:
     """The rows with a target, what it is, and the places among them that are learned from, looked
     at and tested on."""
     values = taken(table, config.target)
@@ -190,7 +195,7 @@ def prepared(
             "there is nothing to tell apart"
         )
     names = [label(k) for k in (kinds if not text else kinds.tolist())] if classes else None
-    groups = Target(config.target, names).encode(values) if classes else np.zeros(len(rows))
+    groups = TargetColumn(config.target, names).encode(values) if classes else np.zeros(len(rows))
     parts = stratified_split(groups, config.seed)
     if not len(parts[1]):
         raise FormatError(
@@ -198,12 +203,16 @@ def prepared(
             "held out to test on; is it the right column?"
         )
     if names is not None:
-        return rows, Target(config.target, names), parts
+        return rows, TargetColumn(config.target, names), parts
     known = values[parts[0]]
-    return rows, Target(config.target, None, float(known.mean()), float(known.std()) or 1.0), parts
+    return (
+        rows,
+        TargetColumn(config.target, None, float(known.mean()), float(known.std()) or 1.0),
+        parts,
+    )
 
 
-def network(encoder: TableEncoder, target: Target, config: TabularConfig) -> TabularNetwork:
+def network(encoder: TableEncoder, target: TargetColumn, config: TabularConfig) -> TabularNetwork:
     """The network for a table, with first weights."""
     return TabularNetwork(
         encoder.numbers, encoder.sizes, len(target.classes or [0]), config.width, config.depth,
@@ -222,29 +231,27 @@ def scores_of(model: TabularNetwork, numbers: Array, places: Array) -> Array:
     return np.concatenate(parts) if parts else np.zeros((0, 1), np.float32)
 
 
-def describe(out: Path, encoder: TableEncoder, target: Target, config: TabularConfig) -> None:
-    """Write down what a run is of: its options, and what `load_run` needs."""
-    options = asdict(config) | {"leave_out": ",".join(config.leave_out) or None}
-    write_configuration(out, options)
+def describe(out: Path, encoder: TableEncoder, target: TargetColumn, config: TabularConfig) -> None:
+    """Write down what `load_run` needs."""
     text = {"recipe": "tabular", "target": asdict(target), "encoder": encoder.state_dict(),
             "config": asdict(config)}  # fmt: skip
     write_atomically(out / TASK, json.dumps(text, indent=1).encode(), "task")
 
 
-def load_run(out: StrPath) -> tuple[TabularNetwork, TableEncoder, Target]:
-    """The network of a run's latest checkpoint, ready to be used, and what goes in and comes
+def load_run(out: StrPath) -> tuple[TabularNetwork, TableEncoder, TargetColumn]:
+    """The network of a run, ready to be used, and what goes in and comes
     out."""
     folder = Path(out)
     with structured(folder / TASK, "it does not describe a run on a table"):
         saved = json.loads(read_bytes(folder / TASK, "task"))
         config = saved["config"] | {"leave_out": tuple(saved["config"]["leave_out"])}
-        encoder, target = TableEncoder.from_state(saved["encoder"]), Target(**saved["target"])
+        encoder, target = TableEncoder.from_state(saved["encoder"]), TargetColumn(**saved["target"])
         model = network(encoder, target, TabularConfig(**config))
-        model.load_state_dict(CheckpointManager(folder).load()["model"])
+        model.load_state_dict(load_safetensors(folder / MODEL))
     return model.eval(), encoder, target
 
 
-def predict(out: StrPath, table: Table) -> tuple[Target, Array, Array]:
+def predict(out: StrPath, table: Table) -> tuple[TargetColumn, Array, Array]:
     """The target, what the network of a run predicts for each row of a table, and the probabilities
     of classes, `[N, classes]`, or the numbers, `[N, 1]`. `ArgumentError` for a column that is
     missing; values of categories that were not there in training count as unknown."""

@@ -216,13 +216,13 @@ def _deep(name: str) -> str:
     )
 
 
-def at_hand(arguments: Any) -> bool:
+def at_hand(arguments: Any, untracked: bool) -> bool:
     """Have tensors hold their arrays where native code looks for them; whether some did not that
-    could."""
+    could. Those that require gradients do if the call is not tracked."""
     found = False
     for x in pytree.flatten(arguments)[0]:
         if isinstance(x, LazyTensor) and not x.has_array():
-            found |= x.keep_array()
+            found |= x.keep_array(untracked)
     return found
 
 
@@ -279,9 +279,9 @@ class CacheEntry:
 class CallSite:
     """Calls with arguments of one structure and kinds of leaves.
 
-    `serve(args, kwargs, gone)` is a function for whole calls, see `runtime/call_route.py`: what it
-    returns is `MISSED` where it does not know the program, and may be pending, see
-    `CacheEntry.finish`.
+    `serve(args, kwargs, gone, untracked)` is a function for whole calls, see
+    `runtime/call_route.py`: what it returns is `MISSED` where it does not know the program, and may
+    be pending, see `CacheEntry.finish`.
     """
 
     __slots__ = (
@@ -315,7 +315,7 @@ class CallSite:
         self._met: dict[tuple[Any, ...], None] = {}  # shapes that came once
         self._vary: set[int] = set()  # arrays whose shapes are not always the same
 
-    def _prepare(self, args: Any, kwargs: Any, gone: Any) -> Any:
+    def _prepare(self, args: Any, kwargs: Any, gone: Any, untracked: bool = False) -> Any:
         """`serve` for trees that native code does not walk, and leaves that it does not know."""
         leaves, structure = pytree.flatten((args, kwargs))
         if structure != self._structure:
@@ -324,7 +324,7 @@ class CallSite:
             if type(leaves[at]) is not kind:
                 return native.MISSED
             leaves[at] = f(leaves[at])
-        return self._route.serve(leaves, None, gone)
+        return self._route.serve(leaves, None, gone, untracked)
 
     def learn(self, traced: CompiledFunction, call: FlatArguments) -> None:
         """Remember the program of a call."""

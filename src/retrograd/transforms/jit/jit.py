@@ -195,19 +195,23 @@ class Jit:
             and not (listeners.LISTENERS and _concerns_tapes(args, kwargs))
         ):
             gone = self._gone_here(*user_place()) if self._donate else None
-            result = self._served(args, kwargs, gone)
-            if result is MISSED and self._sites and at_hand((args, kwargs)):
-                result = self._served(args, kwargs, gone)
+            untracked = not grad_enabled()
+            result = self._served(args, kwargs, gone, untracked)
+            if result is MISSED and self._sites and at_hand((args, kwargs), untracked):
+                result = self._served(args, kwargs, gone, untracked)
             if result is not MISSED:
                 JIT["hits"] += 1
                 self._counts["calls"] += 1
                 return result
         return self._call(args, kwargs)
 
-    def _served(self, args: tuple[Any, ...], kwargs: dict[str, Any], gone: Donated | None) -> Any:
-        """The result of a call like an earlier one, or `MISSED`."""
+    def _served(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], gone: Donated | None, untracked: bool
+    ) -> Any:
+        """The result of a call like an earlier one, or `MISSED`. Unless the call is tracked, it may
+        be of tensors that require gradients."""
         for site in self._sites:
-            result = site.serve(args, kwargs, gone)
+            result = site.serve(args, kwargs, gone, untracked)
             if type(result) is Pending:
                 result = result[0].finish(result, (args, kwargs))
             if result is not MISSED:
