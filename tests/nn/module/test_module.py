@@ -79,6 +79,9 @@ def test_zero_grad_and_freezing():
     model(rg.ones((2, 3))).sum().backward()
     assert model.layers[0].scale.grad is not None
     assert model.heads["b"].weight.grad is None
+    model.zero_grad(set_to_none=False)
+    assert not model.layers[0].scale.grad.numpy().any()
+    assert model.heads["b"].weight.grad is None
     model.zero_grad()
     assert all(p.grad is None for p in model.parameters())
     model.layers[0].requires_grad_(False)

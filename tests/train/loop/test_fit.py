@@ -328,6 +328,21 @@ def refused(error: type[Exception], match: str, data: Any = None, **options: Any
         run_of(options.pop("model", None) or Net(), rows() if data is None else data, **options)
 
 
+def test_targets_that_are_no_classes() -> None:
+    net = rg.nn.Linear(3, 2, generator=rg.random.Generator(0))
+    x, y = np.zeros((4, 3), np.float32), np.array([0, 1, 2, 0])
+    with pytest.raises(rg.IndexRangeError) as caught:
+        rg.train.fit(
+            net,
+            lambda m, batch: rg.nn.functional.cross_entropy(m(batch[0]), batch[1]),
+            (x, y),
+            optimizer=optim.SGD(lr=0.1),
+            steps=2,
+            progress=False,
+        )
+    assert "such as tokens and classes, count from 0" in caught.value.__notes__[0]
+
+
 def test_options_that_make_no_sense() -> None:
     refused(OptionError, "steps or epochs.*neither")
     refused(OptionError, "both were given", steps=1, epochs=1)

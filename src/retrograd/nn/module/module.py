@@ -13,6 +13,7 @@ from retrograd import pytree
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import Array
 from retrograd.errors import FormatError, RetrogradError, ShapeError, nearest
+from retrograd.functions.creation import zeros_like
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Provenance, as_dtype, provenance, remade
@@ -251,10 +252,11 @@ class Module(Composite):
         """Switch to evaluation."""
         return self.train(False)
 
-    def zero_grad(self) -> None:
-        """Forget the gradients of all parameters."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters; without `set_to_none` those that there are become
+        zeros."""
         for p in self.parameters():
-            p.grad = None
+            p.grad = None if set_to_none or p.grad is None else zeros_like(p.detach())
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Let every parameter learn, or freeze it."""

@@ -15,7 +15,7 @@ import retrograd as rg
 from retrograd.api.dashboard import Dashboard
 from retrograd.api.dashboard import dashboard as open_dashboard
 from retrograd.api.profile import profile as profiling
-from retrograd.errors import ArgumentError, NonFiniteError, OptionError
+from retrograd.errors import ArgumentError, IndexRangeError, NonFiniteError, OptionError
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager, structured
 from retrograd.optim import Optimizer
@@ -218,6 +218,11 @@ def _go(loop: TrainingLoop, profiled: bool, stack: ExitStack) -> None:
         loop.end()
         plan.callbacks.call("on_end", run)
     except Exception as error:
+        if isinstance(error, IndexRangeError):
+            error.add_note(
+                f"while learning from the batches behind step {run.step}: indices in data, such as "
+                "tokens and classes, count from 0 and are below the number that the model has"
+            )
         if plan.manager is not None and loop.may_save and not isinstance(error, NonFiniteError):
             loop.save()
             error.add_note(f"the run until step {run.step} is saved: {run.checkpoint}")
