@@ -2,7 +2,7 @@
 compiled is taken from, or left in, the user's cache; records are made in Python or in C."""
 
 import gc
-import importlib
+import importlib.util
 import itertools
 import os
 import signal
@@ -73,6 +73,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)  # what -m and -k leave out is in no sample
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if importlib.util.find_spec("torch") is None:
+        for item in items:
+            if item.get_closest_marker("torch"):
+                item.add_marker(pytest.mark.skip("PyTorch is not installed (extra: torch)"))
     if sampling.is_sampling:
         left_out = sampling.left_out(items)
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])

@@ -4,7 +4,6 @@ import copy
 import itertools
 import json
 import pickle
-import time
 from typing import Any, cast
 
 import numpy as np
@@ -343,52 +342,3 @@ def test_datasets_of_hugging_face():
     resumed.load_state_dict(state)
     assert everything(resumed) == first[1:]
     assert everything(resumed) == second
-
-
-# -- time -----------------------------------------------------------------------------------------
-def least_times(*loaders, turns=5):
-    """Seconds of the processor that an epoch of each takes, at least, in alternating turns."""
-    found = [float("inf")] * len(loaders)
-    for _ in range(turns):
-        for k, loader in enumerate(loaders):
-            start = time.process_time()
-            for _ in loader:
-                pass
-            found[k] = min(found[k], time.process_time() - start)
-    return found
-
-
-@pytest.mark.slow
-def test_batches_of_arrays_cost_little_more_than_their_gather():
-    x, y = np.ones((32 * 500, 32), np.float32), np.arange(32 * 500)
-    order = np.random.default_rng(0).permutation(len(y))
-
-    class Gather:
-        def __iter__(self):
-            for k in range(500):
-                at = order[32 * k : 32 * (k + 1)]
-                yield x.take(at, 0), y.take(at, 0)
-
-    loader = DataLoader(ArrayDataset(x, y), 32, shuffle=True)
-    mine, bare = least_times(loader, Gather())
-    assert (mine - bare) / 500 < 10e-6
-
-
-@pytest.mark.slow
-@pytest.mark.torch
-def test_faster_than_pytorch():
-    import torch
-    from torch.utils import data
-
-    x, y = np.ones((3200, 32), np.float32), np.arange(3200)
-    theirs = data.TensorDataset(torch.from_numpy(x), torch.from_numpy(y))
-    mine, other = least_times(
-        DataLoader(ArrayDataset(x, y), 32, shuffle=True),
-        data.DataLoader(theirs, 32, shuffle=True),
-    )
-    assert mine * 5 < other
-    samples = list(zip(x, y, strict=True))
-    mine, other = least_times(
-        DataLoader(samples, 32, shuffle=True), data.DataLoader(samples, 32, shuffle=True)
-    )
-    assert mine < other
