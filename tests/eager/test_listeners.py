@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 
@@ -77,3 +78,14 @@ def test_nobody_sees_what_is_traced(alone: None) -> None:
     listeners.add_listener(a)
     rg.trace(lambda x: rg.sin(x) * 2.5, spec((3,)))
     assert a.seen == []
+
+
+def test_what_is_left_of_a_listener_that_is_gone_goes_when_somebody_looks(monkeypatch):
+    """As where an exception came while it went: nothing else has to look for listeners then."""
+
+    class Gone:
+        pass
+
+    monkeypatch.setattr(listeners, "LISTENERS", (weakref.ref(Gone()),))
+    assert listeners.listening() == []
+    assert listeners.LISTENERS == ()

@@ -26,6 +26,7 @@ EXTRA: dict[str, Any] = {
     "Sequential": (nn.Linear(2, 3), nn.BatchNorm1d(3)),
     "ModuleList": ([nn.Linear(2, 3), nn.Dropout()],),
     "ModuleDict": ({"a": nn.Linear(2, 3)},),
+    "MixedPrecision": (nn.Linear(2, 3),),
     "ParameterList": ([rg.ones(2), rg.ones(3)],),
     "ParameterDict": ({"a": rg.ones(2)},),
     "Transformer": {"d_model": 4, "nhead": 2, "num_encoder_layers": 1, "num_decoder_layers": 1,

@@ -163,4 +163,4 @@ def test_configurations_that_are_refused(change, said):
 
 def test_weights_that_do_not_fit_into_memory():
     with pytest.raises(rg.MemoryLimitError, match="the weights of a GPT2Config"):
-        GPT2Config(n_embd=12 * 10**6)
+        GPT2(GPT2Config(n_embd=12 * 10**6))

@@ -72,8 +72,15 @@ def listening() -> list[Listener]:
 
 
 def registered() -> list[Listener]:
-    """Those of `LISTENERS` that are still there."""
-    return [listener for listener in [ref() for ref in LISTENERS] if listener is not None]
+    """Those of `LISTENERS` that are still there. Others, that could not be left out when they went
+    because an exception came or a lock was held, are left out now: all else asks for this way only
+    where there is somebody."""
+    global LISTENERS
+    found = [listener for listener in [ref() for ref in LISTENERS] if listener is not None]
+    if len(found) < len(LISTENERS) and LOCK.acquire(blocking=False):
+        LISTENERS = tuple([ref for ref in LISTENERS if ref() is not None])
+        LOCK.release()
+    return found
 
 
 def sees_all() -> bool:

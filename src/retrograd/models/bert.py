@@ -82,7 +82,7 @@ class BERTConfig(LabelledConfig):
         need_activation(self.hidden_act, "hidden_act")
         each = self.hidden_size * (4 * self.hidden_size + 2 * self.intermediate_size)
         ends = self.hidden_size * (self.vocab_size + self.max_position_embeddings)
-        self._need_memory(self.num_hidden_layers, each + ends // self.num_hidden_layers)
+        self._count_weights(self.num_hidden_layers, each + ends // self.num_hidden_layers)
 
     def _norm(self) -> nn.LayerNorm:
         return nn.LayerNorm(self.hidden_size, self.layer_norm_eps)

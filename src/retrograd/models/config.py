@@ -143,15 +143,21 @@ class Config:
                 f"{size}, {getattr(self, size)}, is no multiple of {heads}, {getattr(self, heads)}"
             )
 
-    def _need_memory(self, layers: int, each: int, most: int = 1000) -> None:
-        """Refuse weights, so many in each layer, that do not fit into memory, before any are made;
-        and more layers than a program should have."""
+    _weights = 0  # how many there are, about
+
+    def _count_weights(self, layers: int, each: int, most: int = 1000) -> None:
+        """Note how many weights there are, so many in each layer; refuse more layers than a program
+        should have."""
         if layers > most:
             raise OptionError(
                 f"{type(self).__name__} has at most {most} layers, not {layers}: each is a "
                 "part of the program"
             )
-        check_new((layers * each,), 4, f"the weights of a {type(self).__name__}")
+        object.__setattr__(self, "_weights", layers * each)
+
+    def need_memory(self) -> None:
+        """Refuse weights that do not fit into memory, before any are made."""
+        check_new((self._weights,), 4, f"the weights of a {type(self).__name__}")
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class GPT2Config(Config):
         inner = self.n_inner or 4 * self.n_embd
         each = self.n_embd * (4 * self.n_embd + 2 * inner)
         ends = self.vocab_size + self.n_positions
-        self._need_memory(self.n_layer, each + self.n_embd * ends // self.n_layer)
+        self._count_weights(self.n_layer, each + self.n_embd * ends // self.n_layer)
         need_activation(self.activation_function, "activation_function")
 
 

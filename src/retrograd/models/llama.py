@@ -111,7 +111,7 @@ class LlamaConfig(Config):
         object.__setattr__(self, "rope_parameters", settings)
         each = self.hidden_size * (2 * heads * self._width + 3 * self.intermediate_size)
         ends = self.hidden_size * self.vocab_size * (1 if self.tie_word_embeddings else 2)
-        self._need_memory(self.num_hidden_layers, each + ends // self.num_hidden_layers)
+        self._count_weights(self.num_hidden_layers, each + ends // self.num_hidden_layers)
         self._check_layer_types()
 
     @property

@@ -41,6 +41,7 @@ class Pretrained(nn.Module):
     def _make(self, config: Any) -> None:
         """Make the parts, whose weights are zeros."""
         self.config = config
+        config.need_memory()
         with nn.init.skip_init():
             self._build(config)
 

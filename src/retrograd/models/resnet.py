@@ -74,7 +74,7 @@ class ResNetConfig(LabelledConfig):
         if any(n % by for n in self.hidden_sizes):
             raise OptionError(f"hidden_sizes {self.hidden_sizes} are multiples of {by}")
         need_activation(self.hidden_act, "hidden_act")
-        self._need_memory(sum(self.depths), 18 * max(self.hidden_sizes) ** 2 // by**2)
+        self._count_weights(sum(self.depths), 18 * max(self.hidden_sizes) ** 2 // by**2)
 
     @classmethod
     def named(cls, layers: int, **settings: Any) -> ResNetConfig:
