@@ -16,8 +16,7 @@ from retrograd.errors import FormatError
 from retrograd.files import read_bytes, write_atomically
 from retrograd.io import structured
 from retrograd.train import images, tabular
-
-TASK = "task.json"
+from retrograd.train.run_log import TASK
 
 
 def predict(

@@ -18,6 +18,8 @@ Array = np.ndarray[Any, Any]
 
 LOG, CONFIG, PLOT = "log.jsonl", "config.toml", "loss.svg"
 FILES = (LOG, CONFIG, PLOT)
+TASK = "task.json"  # what `retrograd predict` needs to know of a run, and its weights
+MODEL = "model.safetensors"  # at the end, or where the validation was best
 PAUSE = 0.1  # seconds between writes
 LINES = 500  # of training losses in a run, about
 

@@ -26,12 +26,10 @@ from retrograd.train.loop.early_stopping import EarlyStopping
 from retrograd.train.loop.fit import fit
 from retrograd.train.loop.run import TrainingRun
 from retrograd.train.progress import Reporter
-from retrograd.train.run_log import write_configuration
+from retrograd.train.run_log import MODEL, TASK, write_configuration
 from retrograd.train.split import stratified_split
 
 Array = np.ndarray[Any, Any]
-MODEL = "model.safetensors"  # the weights at the end, or where the validation was best
-TASK = "task.json"  # what a network needs to know of its images
 CHUNK = 256  # images that are looked at together
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,11 +30,6 @@ class ImageTask:
     labels: Array
     white: int = 255
     mirrored: bool = False
-
-    @property
-    def checksum(self) -> int:
-        """A number that other images or labels do not have."""
-        return zlib.crc32(self.labels.tobytes(), zlib.crc32(self.images.tobytes()))
 
     def pixels(self, where: Array) -> Array:
         """Some images as numbers from 0 to 1, float32."""

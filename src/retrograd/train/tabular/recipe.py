@@ -20,15 +20,13 @@ from retrograd.train.loop.early_stopping import EarlyStopping
 from retrograd.train.loop.fit import fit
 from retrograd.train.loop.run import TrainingRun
 from retrograd.train.progress import Reporter
-from retrograd.train.run_log import write_configuration
+from retrograd.train.run_log import MODEL, TASK, write_configuration
 from retrograd.train.split import stratified_split
 from retrograd.train.tabular.columns import TableEncoder, fit_columns, taken
 from retrograd.train.tabular.model import TabularNetwork, loss_of
 from retrograd.train.tabular.table import Table
 
 Array = np.ndarray[Any, Any]
-MODEL = "model.safetensors"  # the weights at the end, or where the validation was best
-TASK = "task.json"
 FEW = 20  # different whole numbers of a target, up to which they count as classes
 CHUNK = 4096  # rows that are looked at together
 
