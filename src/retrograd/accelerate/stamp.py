@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "58d74a97"
+STAMP = "97975dba"
 
 
 def stamp_of_sources(folder: Path) -> str:

@@ -71,7 +71,7 @@ static PyTypeObject *handle_base, *node_base, *buffer_base, *function_type;
 /* What `install` is told: the classes built on these, and what is looked up in Python. */
 static PyTypeObject *handle_class, *node_class, *buffer_class, *graph_node_class, *dtype_class;
 static PyObject *current, *enabled, *integers, *floats;
-static PyObject *method_type, *name_buffer, *no_options, *slice_names;
+static PyObject *method_type, *name_buffer, *name_enter_leaf, *no_options, *slice_names;
 
 static Immediate immediate; /* what serves calls where operations run at once; NULL: nothing */
 static Handle *spare;       /* linked through `state` */
@@ -529,6 +529,25 @@ static TraceNode *trace_node_in(TraceBuffer *buffer, Handle *h)
     return is_trace_node(found) ? (TraceNode *)found : NULL;
 }
 
+/* Have an array get a slot in the buffer, if that is all that is missing: 1 where it has one from here
+   on and had none. This runs code of Python, so that everything is to be looked up again. */
+static int enter_leaf(TraceBuffer *buffer, Handle *h)
+{
+    PyObject *done;
+    int found;
+    if (h->state == NULL || TYPE(h->state) != graph_node_class || buffer->ordered
+        || PyErr_Occurred() || trace_node_in(buffer, h) != NULL)
+        return 0;
+    done = PyObject_CallMethodObjArgs((PyObject *)buffer, name_enter_leaf, (PyObject *)h, NULL);
+    if (done == NULL) {
+        PyErr_Clear(); /* it comes again where Python does the same */
+        return 0;
+    }
+    found = done == Py_True;
+    Py_DECREF(done);
+    return found;
+}
+
 /* The trace node that an operation leads to from a trace node, borrowed. What leads anywhere leads
    there for good, so the first answer is kept at hand. */
 static TraceNode *result_of(TraceNode *trace_node, PyObject *op, PyObject *other)
@@ -656,12 +675,27 @@ static int is_free(PyObject *number)
     return !overflow && -LARGEST <= n && n <= LARGEST && !is_literal((double)n);
 }
 
+/* The buffer on which an operation of one handle or two is recorded (`other` may be NULL), in which
+   arrays have slots. */
+static TraceBuffer *buffer_of(Handle *x, Handle *other)
+{
+    Handle *lead = other != NULL && !is_trace_node(x->state) && is_taped(other) ? other : x;
+    TraceBuffer *buffer = buffer_for(lead);
+    int entered = buffer != NULL && enter_leaf(buffer, x);
+    if (buffer != NULL && other != NULL)
+        entered |= enter_leaf(buffer, other);
+    if (!entered)
+        return buffer;
+    Py_DECREF(buffer);
+    return buffer_for(lead);
+}
+
 static PyObject *with_number(Function *f, PyObject *op, Handle *x, PyObject *number)
 {
     PyObject *result = NULL, *key;
     TraceNode *trace_node, *found;
     int tracked;
-    TraceBuffer *buffer = buffer_for(x);
+    TraceBuffer *buffer = buffer_of(x, NULL);
     if (buffer == NULL)
         return NULL;
     trace_node = trace_node_in(buffer, x);
@@ -689,7 +723,7 @@ static PyObject *with_handle(PyObject *op, Handle *x, Handle *other)
     PyObject *result = NULL;
     TraceNode *trace_node, *second, *found = NULL;
     int tracked = -1;
-    TraceBuffer *buffer = buffer_for(!is_trace_node(x->state) && is_taped(other) ? other : x);
+    TraceBuffer *buffer = buffer_of(x, other);
     if (buffer == NULL)
         return NULL;
     trace_node = trace_node_in(buffer, x);
@@ -721,7 +755,7 @@ static PyObject *single(Function *f, Handle *x)
     PyObject *result = NULL;
     TraceNode *trace_node, *found;
     int tracked;
-    TraceBuffer *buffer = buffer_for(x);
+    TraceBuffer *buffer = buffer_of(x, NULL);
     if (buffer == NULL)
         return NULL;
     trace_node = trace_node_in(buffer, x);
@@ -901,6 +935,9 @@ static PyObject *with_options(Function *f, PyObject *const *args, Py_ssize_t n, 
     TraceBuffer *buffer = x != NULL ? buffer_for(lead) : NULL;
     if (buffer == NULL)
         return NULL;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (is_handle(args[i]))
+            enter_leaf(buffer, (Handle *)args[i]);
     key = key_of_options(buffer, args, count, names, &asked);
     Py_DECREF(buffer);
     buffer = key != NULL ? buffer_for(lead) : NULL;
@@ -1342,14 +1379,15 @@ PyMODINIT_FUNC PyInit__tensor(void)
     method_type = types != NULL ? PyObject_GetAttrString(types, "MethodType") : NULL;
     Py_XDECREF(types);
     name_buffer = PyUnicode_InternFromString("buffer");
+    name_enter_leaf = PyUnicode_InternFromString("enter_leaf");
     no_options = Py_BuildValue("(()()())");
     slice_names = Py_BuildValue("(sss)", "start", "stop", "step");
     handle_base = add_type(module, "HandleBase", &handle_spec);
     node_base = handle_base != NULL ? add_type(module, "TraceNodeBase", &node_spec) : NULL;
     buffer_base = node_base != NULL ? add_type(module, "TraceBufferBase", &buffer_spec) : NULL;
     function_type = buffer_base != NULL ? add_type(module, "Function", &function_spec) : NULL;
-    if (method_type == NULL || name_buffer == NULL || no_options == NULL || slice_names == NULL
-        || function_type == NULL) {
+    if (method_type == NULL || name_buffer == NULL || name_enter_leaf == NULL || no_options == NULL
+        || slice_names == NULL || function_type == NULL) {
         Py_DECREF(module);
         return NULL;
     }

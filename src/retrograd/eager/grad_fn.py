@@ -181,7 +181,7 @@ def _unfold(todo: list[Node]) -> None:
         new = segment not in found
         found.setdefault(segment, []).append(leaf)
         for x in segment.arrays if new else ():
-            if grad_fn_of(x) is not None and x not in seen and vars(x.prim)["whole"] is None:
+            if grad_fn_of(x) is not None and x not in seen and x.prim.whole is None:
                 seen.add(x)
                 todo.append(x)
     for segment, leaves in sorted(found.items(), key=lambda item: item[0].number):

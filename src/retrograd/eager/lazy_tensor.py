@@ -456,13 +456,23 @@ class LazyTensor(HandleBase):
 
     def replace(self, array: Array) -> None:
         """Become a leaf holding another array: what an optimizer does to a parameter."""
-        before = self.leaf_or_node.prim if self.is_source else None
-        completed(lambda: self._replace(before, array))
+        completed(lambda: self.replace_within(array))
 
-    def _replace(self, before: Any, array: Array) -> None:
-        if before is not None:
-            before.replaced, before.handle = True, None
-        self.become_leaf(array)
+    def replace_within(self, array: Array) -> None:
+        """The same as a part of what is `completed`: it may be done again."""
+        own = self._state
+        if not (isinstance(own, Node) and leaf_handle(own) is self):
+            self.become_leaf(array)
+            return
+        old: Any = own.prim
+        old.replaced, old.handle = True, None
+        same = (array.shape, array.dtype) == (old.array.shape, old.array.dtype)
+        new = known_as(array, own, type=old.type if same else None)
+        if array is old.array:
+            new.prim.shared = old.shared  # type: ignore[attr-defined]
+        if self._requires_grad:
+            new.prim.handle = weakref.ref(self)  # type: ignore[attr-defined]
+        self._become(new)
 
     def evaluate_with(self, others: list[weakref.ref[Any]]) -> None:
         """Be computed along with these: a loss and its gradients."""

@@ -19,21 +19,22 @@ class ConcreteLeaf(Leaf):
     name = "input"
     traits = frozenset({Trait.INPUT, Trait.FREE})
 
+    # Of the class where an instance has no other: a step of training makes leaves by the hundred.
+    # The handle that requires a gradient, or did when something was computed from this.
+    handle: weakref.ref[Any] | None = None
+    replaced: bool = False  # it required one and has another value now: out of date
+    # How it was computed, where a long recording was cut: a `GradFn`; and its node with history.
+    grad_fn: Any = None
+    whole: Node | None = None
+    # Whether others can edit the array; then operations use what it holds when they are recorded: a
+    # `Snapshot`, which is the leaf of this node as long as anybody needs it.
+    shared: bool = False
+    snapshot: weakref.ref[Node] | None = None
+
     def __init__(self, array: Array, type: TensorType | None = None, freed: bool = False) -> None:
         self.array = array
         self.type = type or TensorType(as_dtype(array.dtype), array.shape)
-        # The handle that requires a gradient, or did when something was computed from this.
-        self.handle: weakref.ref[Any] | None = None
-        self.replaced = False  # it required one and has another value now: out of date
-        # How it was computed, where a long recording was cut: a `GradFn`; and its node with
-        # history.
-        self.grad_fn: Any = None
-        self.whole: Node | None = None
         self.freed = freed  # backward() went through it: no gradient does again
-        # Whether others can edit the array; then operations use what it holds when they are
-        # recorded: a `Snapshot`, which is the leaf of this node as long as anybody needs it.
-        self.shared = False
-        self.snapshot: weakref.ref[Node] | None = None
 
     def infer(self, *types: TensorType) -> TensorType:
         return self.type

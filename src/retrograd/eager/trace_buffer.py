@@ -19,7 +19,7 @@ from retrograd.eager import listeners
 from retrograd.eager.fast_path import TraceBufferBase
 from retrograd.eager.grad_fn import TapeSegment, full_history, next_number
 from retrograd.eager.immediate_base import Run
-from retrograd.eager.leaf import VALUES
+from retrograd.eager.leaf import VALUES, ConcreteLeaf
 from retrograd.eager.listeners import BLOCK, Listener
 from retrograd.eager.modes import current_backend, is_tracing, is_unseen
 from retrograd.eager.program_cache import COUNTS
@@ -40,6 +40,9 @@ class RecordedTensor(Protocol):
 
     _buffer: TraceBuffer
     _requires_grad: bool
+
+    @property
+    def _state(self) -> Any: ...
 
     @property
     def _trace_node(self) -> TraceNode | None: ...
@@ -101,6 +104,18 @@ class TraceBuffer(TraceBufferBase):
                     self.arrays.append(leaf)
                     self.slots[leaf] = found
         return found
+
+    def enter_leaf(self, h: RecordedTensor) -> bool:
+        """Give the array that a handle stands for a slot, for C, which has found none; whether it
+        has one now. Where somebody listens, or can edit the array, there is more to do."""
+        node: Any = h._state
+        prim = node.prim
+        if listeners.LISTENERS or BLOCK.get() is not None:
+            return False
+        if not isinstance(prim, ConcreteLeaf) or prim.shared:
+            return False
+        self.slot(node, prim.freed)
+        return True
 
     def is_looked_at_often(self) -> bool:
         """Whether values are looked at after every few operations: there is nothing to record."""

@@ -26,7 +26,7 @@ from retrograd.errors import (
     ShapeError,
 )
 from retrograd.functions.creation import asarray, full, full_like
-from retrograd.functions.tensor.sparse_grad import RowSparse, with_rows
+from retrograd.functions.tensor.sparse_grad import RowSparse, forget_gradients, with_rows
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import DType, Shape, float32, float64
 from retrograd.optim.parameters import (
@@ -269,8 +269,11 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters; without `set_to_none` those that there are become
         zeros."""
+        if set_to_none:
+            forget_gradients(self._parameters())
+            return
         for p in self._parameters():
-            p.grad = None if set_to_none or p.grad is None else rg.zeros_like(p.detach())
+            p.grad = None if p.grad is None else rg.zeros_like(p.detach())
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient. A `closure` computes the loss and its
@@ -292,13 +295,13 @@ class Optimizer:
                 lr = Tensor.of(np.asarray(float(rate(count) if callable(rate) else rate)))
                 step = Tensor.of(np.asarray(count + 1))
                 whole = []
-                for i, p in members:
-                    if isinstance(g := p.grad, RowSparse) and self.elementwise:
+                for i, p, g in members:
+                    if isinstance(g, RowSparse) and self.elementwise:
                         state = self._state.get(i) or self._fresh(p, options)
                         new = self._moved_rows(step, lr, options, p, g, state)
                         rows.append((i, p, state, count, *new))
                     else:
-                        whole.append((i, p))
+                        whole.append((i, p, g))
                 found = self._moved(step, lr, options, whole) if whole else []
                 moved += [(i, p, count, names, new) for i, p, names, new in found]
         evaluate([t for *_, new in moved for t in new if t.bare_array() is None])
@@ -323,7 +326,7 @@ class Optimizer:
             self._state[i] = state
             self._counts[i] = count + 1
         for i, p, count, names, (new, *slots) in moved:
-            p.replace(new.value())
+            p.replace_within(new.value())
             self._state[i] = dict(zip(names, slots, strict=True))
             self._counts[i] = count + 1
 
@@ -334,15 +337,14 @@ class Optimizer:
         value and slots."""
         given = [step, lr, *_given_momentum(options)]
         layout = []
-        for i, p in members:
+        for i, p, g in members:
             slots = self._state.get(i) or self._fresh(p, options)
-            # A handle of its own, so that nothing counts as depending on the parameter.
-            given += [Tensor(p.node), _gradient(p), *slots.values()]
+            given += [p, g.to_dense() if isinstance(g, RowSparse) else g, *slots.values()]
             layout.append(tuple(slots))
         alike = all(names == layout[0] for names in layout)
         made = self._recorded(_all_moved, layout[:1] if alike else layout, options, given)
         found, at = [], 0
-        for (i, p), names in zip(members, layout, strict=True):
+        for (i, p, _), names in zip(members, layout, strict=True):
             end = at + 1 + len(names)
             found.append((i, p, names, made[at:end]))
             at = end
@@ -398,15 +400,15 @@ class Optimizer:
         rule._named, rule._by_name, rule.lr_schedulers = [], [], []
         return rule
 
-    def _jobs(self) -> list[tuple[dict[str, Any], int, list[tuple[int, Tensor]]]]:
-        """The parameters with a gradient, by group and number of steps taken."""
-        jobs: dict[tuple[int, int], tuple[dict[str, Any], int, list[tuple[int, Tensor]]]] = {}
+    def _jobs(self) -> list[tuple[dict[str, Any], int, list[tuple[int, Tensor, Any]]]]:
+        """The parameters with a gradient, and that, by group and number of steps taken."""
+        jobs: dict[tuple[int, int], tuple[dict[str, Any], int, list[tuple[int, Tensor, Any]]]] = {}
         i = 0
         for j, group in enumerate(self.param_groups):
             for p in group["params"]:
-                if p.grad is not None:
+                if (g := p.grad) is not None:
                     count = self._counts.get(i, 0)
-                    jobs.setdefault((j, count), (group, count, []))[2].append((i, p))
+                    jobs.setdefault((j, count), (group, count, []))[2].append((i, p, g))
                 i += 1
         if not jobs:
             raise GradientError(
@@ -737,11 +739,6 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {found[0]!r}?)" if found else ""
 
 
-def _gradient(p: Tensor) -> Tensor:
-    g: Any = p.grad
-    return g.to_dense() if isinstance(g, RowSparse) else g
-
-
 def _loaded(value: Any, slot: StateSlot, what: str) -> Tensor:
     array = np.array(as_array(value), slot.dtype.dtype)
     if array.shape != slot.shape:
@@ -778,7 +775,8 @@ def _all_moved(
     """Of each parameter the new value and slots; given are the number of the step and the rate,
     and of each parameter its value, its gradient and its slots; `layout` has the names of these, of
     each parameter or of all."""
-    step, lr, *rest = given
+    # Handles of their own, so that nothing counts as depending on a parameter.
+    step, lr, *rest = [Tensor(x.node) if x.requires_grad else x for x in given]
     options, rest = _taken(options, rest)
     shared = rule.prepare(step, lr, options)
     every = iter(layout) if len(layout) > 1 else itertools.repeat(layout[0])

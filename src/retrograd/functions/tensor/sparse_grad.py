@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from sys import getrefcount, maxsize
 from typing import Any, NamedTuple
 
@@ -12,11 +12,13 @@ import numpy as np
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import Array, leaf
 from retrograd.eager.modes import grad_enabled
+from retrograd.eager.program_cache import GRADIENTS
 from retrograd.errors import IndexRangeError, ShapeError
 from retrograd.functions.manipulation import concat
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Shape
 from retrograd.ops.index import ScatterAdd
+from retrograd.shared import assign
 
 
 class RowSparse:
@@ -157,6 +159,17 @@ def gathered(table: Any) -> RowSparse | None:
         one = RowSparse(found.rows, found.found.reshape((n, *table.shape[1:])), table.shape)
         total = one if total is None else total + one
     return total
+
+
+def forget_gradients(tensors: Iterable[Any]) -> None:
+    """Have no gradients, neither whole ones nor of rows."""
+    changes: list[tuple[Any, str, Any]] = []
+    for x in tensors:
+        changes.append((x, "_grad", None))
+        if getattr(x, "looked", None):
+            changes.append((x, "looked", []))
+    with GRADIENTS:
+        assign(changes)
 
 
 def with_rows(x: Tensor, rows: Array, new: Array, control: Tensor) -> Array:

@@ -15,6 +15,7 @@ from retrograd.eager.lazy_tensor import Array
 from retrograd.errors import FormatError, RetrogradError, ShapeError, nearest
 from retrograd.functions.creation import zeros_like
 from retrograd.functions.random.generator import Generator
+from retrograd.functions.tensor.sparse_grad import forget_gradients
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Provenance, as_dtype, provenance, remade
 from retrograd.nn.module.buffer import Buffer
@@ -255,8 +256,11 @@ class Module(Composite):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters; without `set_to_none` those that there are become
         zeros."""
+        if set_to_none:
+            forget_gradients(self.parameters())
+            return
         for p in self.parameters():
-            p.grad = None if set_to_none or p.grad is None else zeros_like(p.detach())
+            p.grad = None if p.grad is None else zeros_like(p.detach())
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Let every parameter learn, or freeze it."""
