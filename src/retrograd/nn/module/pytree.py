@@ -14,6 +14,7 @@ from retrograd.errors import ShapeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn.module.parameter import Parameter
+from retrograd.shared import trim
 from retrograd.tree_plan import Again, Items, ModuleNode, ParameterLeaf, Static, Subtree
 
 
@@ -36,6 +37,9 @@ class Member(NamedTuple):
 
 
 _ATOMS = (bool, int, float, str, bytes, type(None))
+_COMMON = frozenset((bool, int, str, type(None)))  # kinds of which there is one `Static` a value
+_STATICS = 4096  # that are kept
+_STATIC: dict[tuple[type, Any], Static] = {}
 
 
 def members(module: Composite) -> Iterator[Member]:
@@ -106,6 +110,15 @@ def _below(owner: Member, m: Member) -> Member:
 # -- taking apart ------------------------------------------------------------------------------
 
 
+def _static(value: Any) -> Static:
+    """The configuration of a common kind, the same object each time: to make one takes longer."""
+    found = _STATIC.get((type(value), value))
+    if found is None:
+        trim(_STATIC, _STATICS)
+        found = _STATIC[type(value), value] = Static(value)
+    return found
+
+
 class _Splitter:
     def __init__(self) -> None:
         self.children: list[Any] = []
@@ -122,8 +135,6 @@ class _Splitter:
         return at
 
     def split(self, value: Any, path: str) -> Any:
-        if isinstance(value, _ATOMS):
-            return Static(value)
         if isinstance(value, Parameter):
             return ParameterLeaf(self.child(value, path), value.trainable, Parameter)
         if isinstance(value, Composite):
@@ -136,6 +147,8 @@ class _Splitter:
             return Items(dict, tuple(value), tuple(parts))
         if isinstance(value, Tensor | Generator):
             return Subtree(self.child(value, path))
+        if isinstance(value, _ATOMS):
+            return Static(value)
         if any(isinstance(x, Tensor) for x in pytree.flatten(value)[0]):
             return Subtree(self.child(value, path))
         return Static(value)
@@ -147,9 +160,12 @@ class _Splitter:
         number = self.modules[id(module)] = len(self.modules)
         attributes = vars(module)
         inline = module._inline
-        values = [
-            self.split(v, path if k == inline else f"{path}.{k}") for k, v in attributes.items()
-        ]
+        values = []
+        for k, v in attributes.items():
+            if type(v) in _COMMON:
+                values.append(_static(v))
+            else:
+                values.append(self.split(v, path if k == inline else f"{path}.{k}"))
         return ModuleNode(type(module), number, tuple(attributes), tuple(values))
 
 

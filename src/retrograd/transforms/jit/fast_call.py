@@ -216,11 +216,11 @@ def _deep(name: str) -> str:
     )
 
 
-def at_hand(arguments: Any, untracked: bool) -> bool:
+def at_hand(leaves: Sequence[Any], untracked: bool) -> bool:
     """Have tensors hold their arrays where native code looks for them; whether some did not that
     could. Those that require gradients do if the call is not tracked."""
     found = False
-    for x in pytree.flatten(arguments)[0]:
+    for x in leaves:
         if isinstance(x, LazyTensor) and not x.has_array():
             found |= x.keep_array(untracked)
     return found

@@ -188,6 +188,7 @@ class Jit:
         return self._history.reasons
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = None
         if (
             _TRACING.get() is None
             and _BACKEND.get() == "llvm"
@@ -197,13 +198,15 @@ class Jit:
             gone = self._gone_here(*user_place()) if self._donate else None
             untracked = not grad_enabled()
             result = self._served(args, kwargs, gone, untracked)
-            if result is MISSED and self._sites and at_hand((args, kwargs), untracked):
-                result = self._served(args, kwargs, gone, untracked)
+            if result is MISSED and self._sites:
+                call = FlatArguments((args, kwargs))
+                if at_hand(call.leaves, untracked):
+                    result = self._served(args, kwargs, gone, untracked)
             if result is not MISSED:
                 JIT["hits"] += 1
                 self._counts["calls"] += 1
                 return result
-        return self._call(args, kwargs)
+        return self._call(args, kwargs, call or FlatArguments((args, kwargs)))
 
     def _served(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], gone: Donated | None, untracked: bool
@@ -218,9 +221,8 @@ class Jit:
                 return result
         return MISSED
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: FlatArguments) -> Any:
         """A call that is not recognised at once."""
-        call = FlatArguments((args, kwargs))
         for kind in self._kinds:
             if kind.concern(call.leaves, (LazyTensor, np.ndarray)) and not is_tracing():
                 return kind(args, kwargs, call.leaves, call.structure)
