@@ -41,6 +41,7 @@ static Launch launch; /* of the team, see runtime/thread_pool.py; NULL: nobody h
 
 /* What `install` is told. */
 static PyTypeObject *handle_class, *graph_node_class, *leaf_class, *output_class, *call_class;
+static PyTypeObject *constant_class;
 static PyTypeObject *moved_class, *dtype_class, *call_base;
 static PyObject *current, *modes, *listeners, *nowhere, *next_number, *places, *llvm;
 static PyObject *begin_run, *count_threads;
@@ -603,10 +604,17 @@ static int flag(PyObject *object, PyObject *name)
     return yes;
 }
 
-/* The array of a leaf, borrowed, and what a gradient goes to; NULL: that is for Python. */
+/* The array of a leaf, or of a constant that keeps it, borrowed, and what a gradient goes to; NULL:
+   that is for Python. */
 static PyObject *array_of_leaf(Handle *h, int *freed, PyObject **edge)
 {
     PyObject *prim = PyObject_GetAttr(h->state, name_prim), *array = NULL;
+    if (prim != NULL && TYPE(prim) == constant_class && h->requires_grad != Py_True) {
+        array = PyObject_GetAttr(prim, name_array);
+        Py_DECREF(prim);
+        Py_XDECREF(array);
+        return array;
+    }
     if (prim == NULL || TYPE(prim) != leaf_class || flag(prim, name_shared) != 0) {
         Py_XDECREF(prim);
         return NULL;
@@ -1193,12 +1201,12 @@ static PyObject *install(PyObject *module, PyObject *args)
 {
     PyObject *types, *of_thread, *getters, *said, *buffer, *number, *begin, *known, *backend;
     PyTypeObject **classes[] = {&handle_class, &graph_node_class, &leaf_class, &output_class,
-                                &call_class,   &moved_class,      &dtype_class};
+                                &call_class,   &moved_class,      &dtype_class, &constant_class};
     if (!PyArg_ParseTuple(args, "O!OO!O!OOOO!Onn", &PyTuple_Type, &types, &of_thread, &PyTuple_Type,
                           &getters, &PyDict_Type, &said, &buffer, &number, &begin, &PyDict_Type, &known,
                           &backend, &capacity, &long_run))
         return NULL;
-    if (handle_class != NULL || PyTuple_Size(types) != 7 || PyTuple_Size(getters) != MODES) {
+    if (handle_class != NULL || PyTuple_Size(types) != 8 || PyTuple_Size(getters) != MODES) {
         PyErr_SetString(PyExc_RuntimeError, "installed already, or by other classes or modes");
         return NULL;
     }
@@ -1210,7 +1218,7 @@ static PyObject *install(PyObject *module, PyObject *args)
     keep(&begin_run, begin);
     keep(&places, known);
     keep(&llvm, backend);
-    for (int k = 0; k < 7; k++)
+    for (int k = 0; k < 8; k++)
         keep((PyObject **)classes[k], PyTuple_GetItem(types, k));
     Py_RETURN_NONE;
 }

@@ -190,7 +190,10 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     value = as_array(fill_value, dtype)
     if value.ndim:
         raise ShapeError(f"full takes one number, not an array of shape {value.shape}")
-    return Tensor(full_node(value, TensorType(as_dtype(value.dtype), _shape(shape))))
+    type = TensorType(as_dtype(value.dtype), _shape(shape))
+    # One constant serves all that are filled with a small whole number, its array included.
+    common = fill_value.__class__ is int and abs(fill_value) <= 1
+    return Tensor(full_node(fill_value if common else value, type))
 
 
 @op_function

@@ -11,6 +11,8 @@ import numpy as np
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, DType, Node, Op, Shape, TensorType, Trait, as_dtype, declare
 
+KEPT = 1 << 16  # bytes of a filled constant that stays with it
+
 
 class Leaf(Op):
     """An op without inputs: nothing to differentiate, the same for every sample of a batch."""
@@ -52,6 +54,7 @@ class Constant(Leaf):
 
     name = "constant"
     traits = frozenset({Trait.LEAF, Trait.CONSTANT, Trait.DETERMINED, Trait.HANDS_ON, Trait.FREE})
+    array = None  # of an instance: all of it, see `filled`; no attribute of the op
     value: np.ndarray[Any, Any]
     shape: Shape
 
@@ -62,6 +65,17 @@ class Constant(Leaf):
         if value.ndim and value.shape != self.shape:
             raise ShapeError(f"a constant of shape {value.shape} declared as {self.shape}")
         object.__setattr__(self, "value", value)
+
+    def filled(self) -> Any:
+        """All of it as an array, read-only. A small one is kept, in `array`, where C looks for it:
+        operations that run at once take it as an operand again and again."""
+        found: Any = self.array
+        if found is None:
+            found = np.array(self.reference(), order="C")
+            found.setflags(write=False)
+            if found.nbytes <= KEPT:
+                object.__setattr__(self, "array", found)
+        return found
 
     def infer(self, *types: TensorType) -> TensorType:
         return TensorType(as_dtype(self.value.dtype), self.shape)

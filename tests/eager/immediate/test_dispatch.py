@@ -8,7 +8,8 @@ import pytest
 
 import retrograd as rg
 from retrograd.eager import trace_buffer, trace_cache
-from retrograd.eager.immediate import call_kind
+from retrograd.eager.immediate import call_kind, dispatch
+from retrograd.eager.immediate_base import compiled
 from retrograd.eager.program_cache import PROGRAMS
 from retrograd.eager.trace_buffer import CURRENT, TraceBuffer
 from retrograd.eager.trace_cache import SITES, TraceSite
@@ -315,3 +316,24 @@ def test_composites_are_one_call():
     p[[0, 1, 2], [0, 2, 1]] -= 1
     assert x.grad is not None
     np.testing.assert_allclose(x.grad.numpy(), p / 3, rtol=1e-12)
+
+
+@pytest.mark.skipif(compiled is None, reason="C serves no calls here")
+@pytest.mark.parametrize("shape", [(3, 4), (300, 400)])
+def test_constants_are_operands_that_c_knows(shape, monkeypatch):
+    """`rg.zeros` and its like make no array at each call, and send none to Python."""
+    calls = []
+    run_call = dispatch.run_call
+    monkeypatch.setattr(dispatch, "run_call", lambda *a, **k: calls.append(1) or run_call(*a, **k))
+    w = rg.tensor(np.full(shape, 2.0), requires_grad=True)
+    for make in (rg.zeros, rg.ones):
+        y = make(shape, dtype=rg.float64)
+        expected = 2.0 + (make is rg.ones)
+        for _ in range(2000):  # C has the program once that is native code
+            calls.clear()
+            found = w + y
+            if not calls:
+                break
+        assert not calls
+        assert (found.detach().numpy() == expected).all()
+    assert rg.ones(shape).tolist() == np.ones(shape).tolist()

@@ -64,7 +64,10 @@ def operands_of(handles: Sequence[LazyTensor]) -> Operands | None:
             if not isinstance(state.prim, ConcreteLeaf):
                 if not isinstance(state.prim, Constant) or h._requires_grad or h._buffer.ordered:
                     return None
-                arrays.append(np.array(state.prim.reference()))
+                array = state.prim.filled()
+                if state.prim.array is None:  # too large to be kept but by the tensor
+                    h.become_leaf(array)
+                arrays.append(array)
                 leaves.append(None)
                 continue
             prim: Any = state.prim

@@ -14,6 +14,7 @@ from retrograd.eager.trace_buffer import CURRENT, NOWHERE
 from retrograd.ir import DType, Node
 from retrograd.ir.node import _PROVENANCE
 from retrograd.ir.source import PLACES
+from retrograd.ops.leaf import Constant
 from retrograd.tuning import TUNING
 
 
@@ -23,7 +24,7 @@ def install_immediate(handles: type, begin_run: Callable[[], bool]) -> None:
     if compiled is None:
         return
     compiled.install(
-        (handles, Node, ConcreteLeaf, Output, FunctionCall, MovedCall, DType),
+        (handles, Node, ConcreteLeaf, Output, FunctionCall, MovedCall, DType, Constant),
         CURRENT,
         tuple([
             variable.get
