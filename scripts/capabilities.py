@@ -15,6 +15,7 @@ from retrograd.ir import DTYPES, Graph, Node, Op, Trait, TupleType, graphs_of
 from retrograd.onnx import RULES as WRITTEN
 from retrograd.ops.control.custom import Custom
 from retrograd.ops.control.draw import Draw
+from retrograd.ops.control.pure_callback import PureCallback
 from retrograd.ops.elementwise import Elementwise
 from retrograd.ops.identity import Alias, Item, StopGradient
 from retrograd.ops.leaf import Input, Leaf
@@ -67,7 +68,9 @@ def has_rule(use: Use, rule: str) -> bool:
     if isinstance(use.op, Item | Custom) or graphs_of(use.op):
         return True
     y = use.op(*use.nodes)
-    if isinstance(y.type, TupleType) or not y.dtype.is_inexact:
+    if isinstance(use.op, PureCallback) or isinstance(y.type, TupleType):
+        return False
+    if not y.dtype.is_inexact:
         return False
     g = Input(y.dtype, y.shape)()
     if rule == "vjp":
@@ -156,7 +159,10 @@ REASONS = (
            ("complex", "lowering", "ONNX"), _is_passed_on),
     Reason("w", "written out before, as the operations it is computed by", ("lowering", "ONNX"),
            lambda u: isinstance(u.op, Draw)),
-    Reason("t", "it holds functions of Python", ("text",), lambda u: isinstance(u.op, Custom)),
+    Reason("h", "a function of Python, of which no more is known", (*BOTH, "ONNX"),
+           lambda u: isinstance(u.op, PureCallback)),
+    Reason("t", "it holds functions of Python", ("text",),
+           lambda u: isinstance(u.op, Custom | PureCallback)),
     Reason("2", "complex numbers are pairs of real ones by then", ("lowering",),
            lambda u: u.name in on_pairs.RULES),
     Reason("x", "ONNX's operators take real numbers", ("ONNX",),

@@ -243,6 +243,7 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "complex": ({}, "x[3] y[3]"),
     "fft": (AXIS, "x[3]"),
     "random_bits": ({"shape": (3,)}, "key[2]"),
+    "pure_callback": ({"label": "f", "shape": (3,), "dtype": DTYPE}, "x[3]"),
     "draw": ({"law": "normal", "shape": (3,)}, "key[2]"),
     "input": ({"dtype": DTYPE, "shape": (3,)}, ""),
     "constant": ({"value": DTYPE, "shape": (3,)}, ""),

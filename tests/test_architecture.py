@@ -18,7 +18,7 @@ FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
 # Packages and single modules, each of which may import itself and what stands above it in the list.
 # The modules of a package without those of the packages within it: these have lines of their own.
 LEVELS = [
-    "errors", "files", "shared", "lazy_import", "tuning", "context_setting", "gc_paused", "pytree",
+    "errors", "coming_from", "files", "shared", "lazy_import", "tuning", "context_setting", "gc_paused", "pytree",
     "tree_plan", "accelerate", "ir", "memory_limit",
     "ops.numerics", "ops", "ops.special.incomplete", "ops.special", "ops.random",
     "ops.random.sampling", "ops.linalg", "autodiff", "ops.control",
@@ -28,17 +28,19 @@ LEVELS = [
     "codegen.program",
     "runtime.native", "runtime.routines", "runtime", "runtime.executors",
     "runtime.executors.tiered", "runtime.backends",
-    "onnx", "viz", "inspect",
+    "onnx", "viz", "notebook", "inspect",
     "eager", "eager.immediate", "eager.quick_dispatch", "eager.call_cache", "eager.dispatch",
     "eager.segment_backward", "eager.backward",
-    "functions", "functions.tensor", "functions.creation", "functions.fft", "tracing",
-    "functions.linalg", "functions.random", "graph", "transforms", "transforms.jit",
+    "functions", "functions.linalg", "functions.pytorch", "functions.tensor", "functions.creation",
+    "functions.fft", "tracing", "functions.linalg.matrix_functions",
+    "functions.numpy_api", "functions.random", "functions.pytorch.creation",
+    "functions.pytorch.modes", "graph", "transforms", "transforms.jit",
     "transforms.sparse", "tape", "scalar.machine", "scalar", "api",
     "verify",
     "nn.module", "nn", "nn.functional", "nn.utils", "nn.layers",
     "nn.losses", "nn.casting", "nn.lora", "nn.model_summary", "micrograd", "optim",
     "nn.utils.clip_grad", "amp", "metrics", "io", "data", "data.transforms", "gnn", "gnn.convert",
-    "models", "solvers", "testing", "train", "train.loop", "train.gpt", "train.graph",
+    "interop", "models", "solvers", "testing", "train", "train.loop", "train.gpt", "train.graph",
     "train.images", "train.tabular", "cli", "__main__",
 ]  # fmt: skip
 # Modules that import each other, in types at least; the same holds.

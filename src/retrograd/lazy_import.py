@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from retrograd.coming_from.hints import MissingName
 from retrograd.shared import IMPORTING
 
 
@@ -24,7 +25,7 @@ def attach(
             elif name in names:
                 found = getattr(import_module(names[name]), name)
             else:
-                raise AttributeError(f"module {package!r} has no attribute {name!r}")
+                raise MissingName(sys.modules[package], name)
         setattr(sys.modules[package], name, found)
         return found
 

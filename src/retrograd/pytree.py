@@ -16,6 +16,7 @@ NAMESPACE = "retrograd"
 TreeDef = Any
 
 
+_REGISTERED: set[type] = set()
 _STATEFUL: set[type] = set()
 
 
@@ -41,6 +42,7 @@ def register(
     optree.register_pytree_node(
         cls, flatten, unflatten, path_entry_type=_Attribute, namespace=NAMESPACE
     )
+    _REGISTERED.add(cls)
     if holds_state:
         _STATEFUL.add(cls)
 
@@ -99,6 +101,14 @@ def children(tree: Any) -> tuple[tuple[Any, ...], list[Any]]:
     return tuple(found.entries), list(found.children)
 
 
+def one_level(tree: Any) -> tuple[tuple[Any, ...], list[Any], Any]:
+    """Keys, positions or names of what a tree that is no leaf holds directly, that, and what
+    `flatten` of its class gave as metadata."""
+    flatten(tree)  # registers dataclasses
+    found = optree.tree_flatten_one_level(tree, namespace=NAMESPACE)
+    return tuple(found.entries), list(found.children), found.metadata
+
+
 def spread(prefix: Any, tree: Any) -> list[Any]:
     """For each leaf of a tree the leaf above it of `prefix`, a tree that matches the upper part.
     None is a leaf of `prefix`. Raises `ValueError` where it does not match."""
@@ -124,9 +134,28 @@ def _register_dataclasses(leaves: Sequence[Any]) -> bool:
     """Register the classes of leaves that are dataclass instances; whether there were any."""
     found = {c for c in {type(x) for x in leaves} if dataclasses.is_dataclass(c)}
     for cls in found:
+        register_dataclass(cls)
+    return bool(found)
+
+
+def register_dataclass(cls: type) -> None:
+    """Make instances of a dataclass trees of their fields, as `flatten` does when it meets one;
+    nothing happens to another class, or to one that is known."""
+    if dataclasses.is_dataclass(cls) and cls not in _REGISTERED:
         names = tuple(f.name for f in dataclasses.fields(cls) if f.init)
         register(cls, _splitter(names), _joiner(cls, names))
-    return bool(found)
+
+
+def classes(structure: TreeDef) -> list[type]:
+    """The classes whose instances are inside of trees of a structure; each once."""
+    found: dict[type, None] = {}
+    todo = [structure]
+    while todo:
+        tree = todo.pop()
+        if tree.type is not None:
+            found[tree.type] = None
+        todo += tree.children()
+    return list(found)
 
 
 def _splitter(names: tuple[str, ...]) -> Callable[[Any], tuple[Sequence[Any], Any, Sequence[Any]]]:

@@ -308,6 +308,9 @@ class Tuning:
     crowded_spin_s: float = number(2e-6,
         "the same where threads outnumber processors, or others need them")
 
+    assigned_bytes: int = number(1 << 14,
+        "in an array of more, elements are changed in memory, for which what they become is computed")
+
     # Data.
     tokenizer_characters: int = number(1 << 16,
         "a text of more is cut into parts of about so many to be split into tokens in parallel")

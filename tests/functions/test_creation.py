@@ -142,8 +142,8 @@ def test_what_does_not_fit_together():
             make([[x], [x, x]])
     with pytest.raises(rg.ShapeError, match="one number"):
         rg.full((3,), v)
-    with pytest.raises(rg.ShapeError, match="numbers for ends"):
-        rg.linspace(0, v, 3)
+    with pytest.raises(rg.ShapeError, match="do not broadcast"):
+        rg.linspace(rg.ones(2), v, 3)
     with pytest.raises(ValueError, match="copy=False"):
         rg.asarray([x, x], copy=False)
     with pytest.raises(rg.ArgumentError, match=r"rg.tensor\(data\)"):

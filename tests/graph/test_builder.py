@@ -1,5 +1,7 @@
 """Graphs declared node by node."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -62,3 +64,53 @@ def test_the_operation_that_does_not_fit_is_named_at_its_line():
         _ = x @ w
     with pytest.raises(rg.DTypeError):
         b.input("k", (), "float33")
+
+
+def declared():
+    """A graph with a parameter of every kind: of an initialiser, a number, small, large, empty."""
+    b = rg.GraphBuilder("net")
+    x = b.input("x", (rg.Dim("N"), 3))
+    draw = rg.random.Generator(0).normal
+    w, c = b.parameter("w", (3, 20), init=draw), b.parameter("c", init=0.5)
+    i, h = b.parameter("i", 2, "int32", init=[1, 2]), b.parameter("h", 2, "bfloat16", init=1.5)
+    z, e = b.parameter("z", 2, "complex64", init=1 + 2j), b.parameter("e", (0, 3))
+    b.output(x @ w + c, name="y")
+    for y in (i + 1, h * 2, z * 1, e, b.parameter("odd name", 2, init=[np.nan, -0.0])):
+        b.output(y)
+    return b.graph()
+
+
+def test_parameters_are_saved_with_their_values(tmp_path):
+    graph, x = declared(), np.arange(6, dtype=np.float32).reshape(2, 3)
+    graph.save(tmp_path / "a")
+    read = rg.load_graph(tmp_path / "a")
+    assert read == graph
+    assert [n.name for n in read.inputs] == [n.name for n in graph.inputs]
+    with rg.backend("reference"):
+        for made in (read, pickle.loads(pickle.dumps(graph))):
+            for a, b in zip(made(x), graph(x), strict=True):
+                assert (a.dtype, a.numpy().tobytes()) == (b.dtype, b.numpy().tobytes())
+        assert read(x, w=np.zeros((3, 20), np.float32))[0].tolist() == [[0.5] * 20] * 2
+        again = read.gradient(outputs="y", wrt="c")
+        assert again(x, d_y=np.ones((2, 20), np.float32)).item() == 40
+        with pytest.raises(rg.ShapeError, match="takes 8 arguments"):  # as text has no values
+            rg.Graph.parse(str(graph))(x)
+    read.save(tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "a").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("f32[3](1, 2, 3)", r"line 2: expected a value of the type f32\[2\]"),
+        ("f64[2](1, 2)", "type f32"),
+        ("3", "found 3"),
+        ("", "expected a value"),
+        ("f32[2](1, 2) more", "found 'more'"),
+        ("f32[2](1, 2) value=f32[2](1, 2)", "found value="),
+        ('f32[20]("AAAA")', "line 2"),
+    ],
+)
+def test_damaged_values(value, words):
+    with pytest.raises(rg.FormatError, match=words):
+        rg.Graph.parse(f"graph {{\n  %0 x: f32[2] = input value={value}\n  return %0\n}}")

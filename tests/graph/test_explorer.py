@@ -162,8 +162,3 @@ def test_show_writes_a_page_and_the_wrong_inputs_are_an_error(tmp_path, monkeypa
     assert graph.show(open=False).exists()
     with pytest.raises(rg.ShapeError, match="3 arguments"):
         graph.show(1.0, open=False)
-
-
-def test_notebooks_get_an_isolated_frame():
-    graph = rg.trace(worked, *SCALARS)
-    assert graph._repr_html_().startswith("<iframe srcdoc=")

@@ -1,5 +1,5 @@
-"""Every module, of `rg.nn` and `rg.gnn`, goes through a checkpoint, and so does what else of
-`rg.gnn` learns."""
+"""Every module, of `rg.nn`, `rg.gnn` and `rg.models`, goes through a checkpoint, and so does what
+else of `rg.gnn` learns."""
 
 import copy
 import inspect
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd import gnn, nn
+from retrograd import gnn, models, nn
 from retrograd.io import load_checkpoint, save_checkpoint
 
 # What a required argument of this name is; of another, a number that suits its annotation.
@@ -36,15 +36,35 @@ EXTRA: dict[str, Any] = {
 }  # fmt: skip
 
 
+ABSTRACT = {nn.Module, models.Pretrained}
+BERT = models.BERTConfig(
+    vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=4,
+    max_position_embeddings=4, num_labels=2,
+)  # fmt: skip
+CONFIGS = {
+    "BERT": BERT, "BERTForMaskedLM": BERT, "BERTForSequenceClassification": BERT,
+    "GPT2": models.GPT2Config(vocab_size=9, n_positions=4, n_embd=4, n_layer=1, n_head=2),
+    "Llama": models.LlamaConfig(
+        vocab_size=9, hidden_size=4, intermediate_size=4, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=4,
+    ),
+    "ResNet": models.ResNetConfig(
+        embedding_size=2, hidden_sizes=(2, 4), depths=(1, 1), num_labels=2, layer_type="basic"
+    ),
+}  # fmt: skip
+
+
 def classes():
-    for room in (nn, gnn):
+    for room in (nn, gnn, models):
         for name in room.__all__:
             kind = getattr(room, name)
-            if inspect.isclass(kind) and issubclass(kind, nn.Module) and kind is not nn.Module:
+            if inspect.isclass(kind) and issubclass(kind, nn.Module) and kind not in ABSTRACT:
                 yield pytest.param(kind, id=f"{room.__name__[10:]}.{name}")
 
 
 def made(kind):
+    if kind.__name__ in CONFIGS:
+        return kind(CONFIGS[kind.__name__])
     extra = EXTRA.get(kind.__name__, {})
     if isinstance(extra, tuple):
         return kind(*copy.deepcopy(extra))
@@ -89,6 +109,10 @@ def test_modules(kind, tmp_path):
     third = made(kind)
     third.load_state_dict(rg.io.load_pytorch(tmp_path / "b"))
     same(values(third), drawn)
+    rg.io.save_safetensors(tmp_path / "c", module.state_dict())
+    fourth = made(kind)
+    fourth.load_state_dict(rg.io.load_safetensors(tmp_path / "c"))
+    same(values(fourth), drawn)
 
 
 def test_the_arguments_make_modules_that_learn():
@@ -96,6 +120,7 @@ def test_the_arguments_make_modules_that_learn():
     kinds = (
         nn.Linear, nn.LSTM, nn.BatchNorm2d, nn.Dropout, nn.Transformer, nn.ParameterList,
         nn.LazyConv1d, nn.InstanceNorm1d, gnn.GATConv, gnn.TreeLSTM, gnn.EdgeDropout,
+        models.BERT, models.GPT2, models.Llama, models.ResNet,
     )  # fmt: skip
     assert [kind for kind in kinds if not values(made(kind))] == []
 

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+import retrograd as rg
 from retrograd.micrograd import MLP, Layer, Neuron
 
 
@@ -93,3 +94,23 @@ def test_against_micrograd_step_by_step():
                 p.data -= 0.1 * p.grad
             found.append(loss.data)
         assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+def test_checkpoints(tmp_path):
+    one, other = mlp(0, 2, [3, 1]), mlp(1, 2, [3, 1])
+    rg.io.save_checkpoint(tmp_path / "a", model=one)
+    rg.io.load_checkpoint(tmp_path / "a", model=other)
+    values = [p.data for p in one.parameters()]
+    assert [p.data for p in other.parameters()] == values
+    rg.io.save_safetensors(tmp_path / "b", one.state_dict())
+    third = mlp(2, 2, [3, 1])
+    third.load_state_dict(rg.io.load_safetensors(tmp_path / "b"))
+    assert [p.data for p in third.parameters()] == values
+    assert third([0.5, -2.0]).data == one([0.5, -2.0]).data
+    for layer in (one.layers[0], one.layers[1].neurons[0]):
+        layer.load_state_dict(layer.state_dict())
+    wrong = [mlp(0, 3, [3, 1]).state_dict(), {}, [], {"parameters": values, "more": 1}]
+    for state in wrong:
+        with pytest.raises(rg.RetrogradError):
+            other.load_state_dict(state)
+    assert [p.data for p in other.parameters()] == values

@@ -30,6 +30,7 @@ from retrograd.ops.control import Cond, Scan, Sized, WhileLoop
 from retrograd.ops.control.body import wide
 from retrograd.ops.control.custom import Custom, CustomRule
 from retrograd.ops.control.matrix_function import MatrixFunction
+from retrograd.ops.control.pure_callback import HostFunction, PureCallback
 from retrograd.ops.elementwise import cos, lt, sin, tanh
 from retrograd.ops.identity import Item
 from retrograd.ops.leaf import input_node
@@ -232,6 +233,20 @@ def custom_samples() -> Iterator[Sample]:
         yield Sample(Result(custom_of), (x, 2 * x), smooth=True)
 
 
+SHIFTED = HostFunction(lambda x, y: np.add.outer(x, y))
+
+
+def callback_of(*shape: int | Dim) -> Op:
+    return PureCallback("shifted", shape, float64, SHIFTED.number, function=SHIFTED)
+
+
+def callback_samples() -> Iterator[Sample]:
+    rng = rng_for("pure_callback")
+    for shape in ((), (3,), (2, 0)):
+        x, y = rng.normal(size=shape), rng.normal(size=2)
+        yield Sample(callback_of(*shape, 2), (x, y))
+
+
 # The derivative of `c w^3` of a matrix along a direction.
 CUBE = MatrixFunction(
     Graph.parse("graph {\n  %0: f64[] = input\n  %1: f64[] = input\n  %2: f64[] = mul(%0, %0)\n"
@@ -296,6 +311,11 @@ def records() -> list[Record]:
         Record(
             "custom", custom_samples, lambda op, x, y: np.array(y), unchecked=(0,),
             symbolic=(Symbolic(Result(custom_of), (three, three), ({},)),),
+        ),
+        Record(
+            "pure_callback", callback_samples, lambda op, x, y: x[..., None] + y,
+            symbolic=(Symbolic(callback_of(N, 2), (f64(N), f64(2)), ({"N": 3}, {"N": 0})),),
+            failures=(Failure(callback_of(-1), (f64(3), f64(2)), ShapeError),),
         ),
         Record(
             "matrix_function", matrix_function_samples, lambda op, *arrays: arrays[-1],

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from retrograd.errors import OptionError
+from retrograd.notebook.curves import POINTS
 from retrograd.train import History
-from retrograd.train.loss_plot import POINTS, to_html, to_svg, write_plot
+from retrograd.train.loss_plot import to_html, to_svg, write_plot
 
 
 def history(steps: int = 40) -> History:

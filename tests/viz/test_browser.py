@@ -9,7 +9,7 @@ import retrograd as rg
 from retrograd.api.nan_report import show_failure
 from retrograd.ir import Provenance, made_by
 from retrograd.train.gpt import GPT, GPTConfig, token_loss
-from retrograd.viz import document, loads, page
+from retrograd.viz import document, frame, loads, page
 from tests.graph.test_explorer import recurrent
 from tests.viz import graphs
 from tests.viz.test_bodies import looped
@@ -618,7 +618,8 @@ def test_a_damaged_page_says_so(chromium, folder):
 def test_inside_a_notebook(chromium, folder):
     path = folder / "notebook.html"
     graph = rg.trace(relu_product, *[rg.spec(())] * 3)
-    path.write_text(f"<!DOCTYPE html><p>cell</p>{graph._repr_html_()}", encoding="utf-8")
+    cell = frame(page(graph.to_document()))
+    path.write_text(f"<!DOCTYPE html><p>cell</p>{cell}", encoding="utf-8")
     errors = []
     tab = chromium.new_page(viewport={"width": 1200, "height": 800})
     tab.on("pageerror", lambda e: errors.append(str(e)))

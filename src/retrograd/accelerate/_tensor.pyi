@@ -5,7 +5,10 @@ from typing import Any
 
 STAMP: str
 
-class HandleBase: ...
+class HandleBase:
+    _epoch: int
+    def _exchange(self, other: Any, /) -> None: ...
+    def _assign(self, cls: type, key: Any, value: Any, /) -> bool: ...
 
 class TraceNodeBase:
     successors: dict[Any, dict[Any, Any]]
@@ -42,6 +45,7 @@ class Function:
     def python(self) -> Callable[..., Any]: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
+def set_epoch(number: int) -> None: ...
 def install(
     handles: type,
     buffers: type,

@@ -50,6 +50,7 @@ typedef struct {
 } Watch;
 
 static PyTypeObject *handle_base, *handle_class, *specs_type, *record_type;
+static const long long *epoch; /* which handles are marked with */
 static PyObject *missed; /* what is returned by calls that are not served; they have done nothing */
 
 /* Drop what may be immortal; NULL is fine. */
@@ -901,10 +902,15 @@ static void place_inputs(const Record *record, const Leaves *found, int64_t *fra
 static Handle *new_handle(const Output *output)
 {
     Handle *handle;
-    if (output->class == NULL)
-        return (Handle *)PyType_GenericAlloc(handle_class, 0);
+    if (output->class == NULL) {
+        handle = (Handle *)PyType_GenericAlloc(handle_class, 0);
+        if (handle != NULL)
+            handle->epoch = *epoch;
+        return handle;
+    }
     handle = (Handle *)PyType_GenericAlloc((PyTypeObject *)output->class, 0);
     if (handle != NULL) {
+        handle->epoch = *epoch;
         descrsetfunc set = (descrsetfunc)PyType_GetSlot(Py_TYPE(output->slot), Py_tp_descr_set);
         if (set(output->slot, (PyObject *)handle, output->value) < 0)
             Py_CLEAR(handle);
@@ -1191,12 +1197,17 @@ static PyObject *install(PyObject *module, PyObject *args)
 {
     PyTypeObject *handles;
     PyObject *miss;
+    long long *found;
     if (!PyArg_ParseTuple(args, "O!O", &PyType_Type, &handles, &miss))
         return NULL;
     if (!PyType_IsSubtype(handles, handle_base)) {
         PyErr_SetString(PyExc_TypeError, "a class of tensors is needed");
         return NULL;
     }
+    found = PyCapsule_Import(EPOCH_CAPSULE, 0);
+    if (found == NULL)
+        return NULL;
+    epoch = found;
     Py_INCREF((PyObject *)handles);
     Py_INCREF(miss);
     handle_class = handles;

@@ -15,7 +15,11 @@ typedef struct {
     PyObject *state; /* what it stands for: TraceNode, Node, array or Donated, see `LazyTensor` */
     PyObject *buffer, *array, *requires_grad, *grad; /* NULL: not set */
     Links links; /* among the handles of a buffer; NULL: in none */
+    long long epoch; /* that of its making, see `EPOCH` in fast_path.py */
     PyObject *weak;
 } Handle;
+
+/* Where `tensor.c` has the number of the current epoch: in this capsule. */
+#define EPOCH_CAPSULE "retrograd.accelerate._tensor.epoch"
 
 #endif

@@ -40,6 +40,7 @@ typedef int64_t (*Launch)(void *team, void *program, void *frame, int64_t thread
 static Launch launch; /* of the team, see runtime/thread_pool.py; NULL: nobody has named one */
 
 /* What `install` is told. */
+static const long long *epoch; /* which handles are marked with */
 static PyTypeObject *handle_class, *graph_node_class, *leaf_class, *output_class, *call_class;
 static PyTypeObject *constant_class;
 static PyTypeObject *moved_class, *dtype_class, *call_base;
@@ -962,6 +963,7 @@ static PyObject *hold(PyObject *state, int tracked, int bare)
         return NULL;
     }
     h->state = state;
+    h->epoch = *epoch;
     if (!bare) {
         h->buffer = nowhere;
         h->requires_grad = tracked ? Py_True : Py_False;
@@ -1200,6 +1202,7 @@ static void keep(PyObject **place, PyObject *object)
 static PyObject *install(PyObject *module, PyObject *args)
 {
     PyObject *types, *of_thread, *getters, *said, *buffer, *number, *begin, *known, *backend;
+    long long *found;
     PyTypeObject **classes[] = {&handle_class, &graph_node_class, &leaf_class, &output_class,
                                 &call_class,   &moved_class,      &dtype_class, &constant_class};
     if (!PyArg_ParseTuple(args, "O!OO!O!OOOO!Onn", &PyTuple_Type, &types, &of_thread, &PyTuple_Type,
@@ -1210,6 +1213,10 @@ static PyObject *install(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_RuntimeError, "installed already, or by other classes or modes");
         return NULL;
     }
+    found = PyCapsule_Import(EPOCH_CAPSULE, 0);
+    if (found == NULL)
+        return NULL;
+    epoch = found;
     keep(&current, of_thread);
     keep(&modes, getters);
     keep(&listeners, said);

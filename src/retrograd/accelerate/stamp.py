@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "3e3b3866"
+STAMP = "db499f10"
 
 
 def stamp_of_sources(folder: Path) -> str:

@@ -71,11 +71,14 @@ static PyTypeObject *handle_base, *node_base, *buffer_base, *function_type;
 /* What `install` is told: the classes built on these, and what is looked up in Python. */
 static PyTypeObject *handle_class, *node_class, *buffer_class, *graph_node_class, *dtype_class;
 static PyObject *current, *enabled, *integers, *floats;
+static PyTypeObject *array_type; /* of NumPy */
+static PyObject *name_type, *name_array, *name_dtype, *name_shape;
 static PyObject *method_type, *name_buffer, *name_enter_leaf, *no_options, *slice_names;
 
 static Immediate immediate; /* what serves calls where operations run at once; NULL: nothing */
 static Handle *spare;       /* linked through `state` */
 static int spares;
+static long long epoch; /* of functions that were called by transforms, see fast_path.py */
 
 /* -- handles ----------------------------------------------------------------------------------- */
 
@@ -174,6 +177,7 @@ static PyMemberDef handle_members[] = {
     {"_array", T_OBJECT_EX, offsetof(Handle, array), 0, NULL},
     {"_requires_grad", T_OBJECT_EX, offsetof(Handle, requires_grad), 0, NULL},
     {"_grad", T_OBJECT_EX, offsetof(Handle, grad), 0, NULL},
+    {"_epoch", T_LONGLONG, offsetof(Handle, epoch), 0, NULL},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Handle, weak), READONLY, NULL},
     {NULL},
 };
@@ -185,6 +189,63 @@ static PyObject *handle_trace_node(Handle *h, void *unused)
     Py_INCREF(found);
     return found;
 }
+
+static void swap(PyObject **a, PyObject **b)
+{
+    PyObject *before = *a;
+    *a = *b;
+    *b = before;
+}
+
+/* What two handles stand for, exchanged at once: other threads see what was before, or after. The
+   first takes the place of the second in the list of a buffer. */
+static void exchange(Handle *self, Handle *other)
+{
+    swap(&self->state, &other->state);
+    swap(&self->buffer, &other->buffer);
+    swap(&self->array, &other->array);
+    swap(&self->requires_grad, &other->requires_grad);
+    if (self != other && other->links.next != NULL) {
+        unlink_handle(self);
+        self->links = other->links;
+        self->links.previous->next = self->links.next->previous = &self->links;
+        other->links.previous = other->links.next = NULL;
+    }
+}
+
+static PyObject *handle_exchange(Handle *self, PyObject *other)
+{
+    if (!PyObject_TypeCheck(other, handle_base)) {
+        PyErr_SetString(PyExc_TypeError, "a handle is needed");
+        return NULL;
+    }
+    exchange(self, (Handle *)other);
+    Py_RETURN_NONE;
+}
+
+/* `state[key] = value` where the state is of a class, and nobody else has it; whether it was. No
+   other thread gets in between, as far as the assignment lets none in. */
+static PyObject *handle_assign(Handle *self, PyObject *args)
+{
+    PyObject *cls, *key, *value, *state = self->state;
+    int failed;
+    if (!PyArg_ParseTuple(args, "OOO", &cls, &key, &value))
+        return NULL;
+    if (state == NULL || (PyObject *)TYPE(state) != cls || Py_REFCNT(state) != 1)
+        Py_RETURN_FALSE;
+    Py_INCREF(state);
+    failed = PyObject_SetItem(state, key, value);
+    Py_DECREF(state);
+    if (failed)
+        return NULL;
+    Py_RETURN_TRUE;
+}
+
+static PyMethodDef handle_methods[] = {
+    {"_exchange", (PyCFunction)handle_exchange, METH_O, "Stand for what another does, and it for this."},
+    {"_assign", (PyCFunction)handle_assign, METH_VARARGS, "Change an array that nobody else has."},
+    {NULL},
+};
 
 static PyGetSetDef handle_attributes[] = {
     {"_trace_node", (getter)handle_trace_node, NULL, NULL, NULL},
@@ -639,6 +700,7 @@ static PyObject *hold(TraceBuffer *buffer, TraceNode *trace_node, int tracked)
     Py_INCREF(h->buffer);
     h->requires_grad = tracked ? Py_True : Py_False;
     Py_INCREF(h->requires_grad);
+    h->epoch = epoch;
     enter(buffer, h);
     PyObject_GC_Track(h);
     return (PyObject *)h;
@@ -1206,15 +1268,72 @@ static PyObject *unary(int which, PyObject *x)
 BINARY(SLOT_2)
 UNARY(SLOT_1)
 
-/* `x += y` binds the name anew, to what `x + y` is, unless x may be a leaf that gets a gradient:
-   that one is asked, see `changed` in fast_path.py. */
+/* A new reference to an attribute, NULL without an exception where there is none. */
+static PyObject *look(PyObject *x, PyObject *name)
+{
+    PyObject *found = PyObject_GetAttr(x, name);
+    if (found == NULL)
+        PyErr_Clear();
+    return found;
+}
+
+static int is_same(PyObject *a, PyObject *b, PyObject *name)
+{
+    PyObject *x = look(a, name), *y = look(b, name);
+    int same = x != NULL && y != NULL && (x == y || PyObject_RichCompareBool(x, y, Py_EQ) == 1);
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    return same;
+}
+
+/* Whether two states, of which none is a node, are known to have the same shape and dtype. */
+static int is_like(PyObject *before, PyObject *after)
+{
+    PyObject *x, *y;
+    int same;
+    if (before == NULL || after == NULL || TYPE(after) == graph_node_class)
+        return 0;
+    if (is_trace_node(before) || is_trace_node(after)) {
+        if (!is_trace_node(before) || !is_trace_node(after))
+            return 0;
+        x = look(before, name_type);
+        y = look(after, name_type);
+        same = x != NULL && x == y;
+    }
+    else {
+        x = TYPE(before) == array_type ? Py_NewRef(before) : look(before, name_array);
+        y = TYPE(after) == array_type ? Py_NewRef(after) : look(after, name_array);
+        same = x != NULL && y != NULL && is_same(x, y, name_dtype) && is_same(x, y, name_shape);
+    }
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    return same;
+}
+
+/* `x += y` has x stand for what `x + y` is: see `functions/tensor/inplace.py`. */
 static PyObject *in_place(int which, PyObject *a, PyObject *b)
 {
     Handle *h = (Handle *)a;
-    if (is_handle(a) && h->requires_grad == Py_True && !is_trace_node(h->state)
-        && plain[which] != NULL)
+    PyObject *result;
+    if (!is_handle(a) || plain[which] == NULL)
+        return binary(which, a, b);
+    /* What was made before the last call of a function by a transform may be none of its own. */
+    if (h->epoch != epoch || h->state == NULL || TYPE(h->state) == graph_node_class)
         return PyObject_CallMethod(a, "_change", "OO", (PyObject *)plain[which], b);
-    return binary(which, a, b);
+    result = binary(which, a, b);
+    if (result == NULL || result == Py_NotImplemented)
+        return result;
+    if (Py_REFCNT(result) == 1 && TYPE(result) == handle_class
+        && is_like(h->state, ((Handle *)result)->state)) {
+        exchange(h, (Handle *)result);
+        Py_INCREF(a);
+    }
+    else {
+        PyObject *fitted = PyObject_CallMethod(a, "_take", "O", result);
+        a = fitted;
+    }
+    Py_DECREF(result);
+    return a;
 }
 
 #define SLOT_IN_PLACE(name) \
@@ -1245,6 +1364,7 @@ static PyType_Slot handle_slots[] = {
     {Py_tp_dealloc, handle_dealloc},
     {Py_tp_members, handle_members},
     {Py_tp_getset, handle_attributes},
+    {Py_tp_methods, handle_methods},
     {Py_nb_add, slot_add},
     {Py_nb_subtract, slot_sub},
     {Py_nb_multiply, slot_mul},
@@ -1351,7 +1471,17 @@ static PyObject *install_immediate(PyObject *module, PyObject *capsule)
     Py_RETURN_NONE;
 }
 
+static PyObject *set_epoch(PyObject *module, PyObject *number)
+{
+    long long found = PyLong_AsLongLong(number);
+    if (found == -1 && PyErr_Occurred())
+        return NULL;
+    epoch = found;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef module_methods[] = {
+    {"set_epoch", set_epoch, METH_O, "Note this number in handles that are made from now on."},
     {"install", install, METH_VARARGS, "Serve these classes from now on."},
     {"install_immediate", install_immediate, METH_O, "Have this serve operations that run at once."},
     {NULL},
@@ -1372,12 +1502,23 @@ static PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *s
 
 PyMODINIT_FUNC PyInit__tensor(void)
 {
-    PyObject *types, *module = PyModule_Create(&module_definition);
+    PyObject *types, *number, *module = PyModule_Create(&module_definition);
     if (module == NULL || PyModule_AddStringConstant(module, "STAMP", RETROGRAD_STAMP) < 0)
         return NULL;
+    number = PyCapsule_New(&epoch, EPOCH_CAPSULE, NULL);
+    if (number == NULL || PyModule_AddObjectRef(module, "epoch", number) < 0)
+        return NULL;
+    Py_DECREF(number);
     types = PyImport_ImportModule("types");
     method_type = types != NULL ? PyObject_GetAttrString(types, "MethodType") : NULL;
     Py_XDECREF(types);
+    types = PyImport_ImportModule("numpy");
+    array_type = types != NULL ? (PyTypeObject *)PyObject_GetAttrString(types, "ndarray") : NULL;
+    Py_XDECREF(types);
+    name_type = PyUnicode_InternFromString("type");
+    name_array = PyUnicode_InternFromString("array");
+    name_dtype = PyUnicode_InternFromString("dtype");
+    name_shape = PyUnicode_InternFromString("shape");
     name_buffer = PyUnicode_InternFromString("buffer");
     name_enter_leaf = PyUnicode_InternFromString("enter_leaf");
     no_options = Py_BuildValue("(()()())");
@@ -1386,8 +1527,9 @@ PyMODINIT_FUNC PyInit__tensor(void)
     node_base = handle_base != NULL ? add_type(module, "TraceNodeBase", &node_spec) : NULL;
     buffer_base = node_base != NULL ? add_type(module, "TraceBufferBase", &buffer_spec) : NULL;
     function_type = buffer_base != NULL ? add_type(module, "Function", &function_spec) : NULL;
-    if (method_type == NULL || name_buffer == NULL || name_enter_leaf == NULL || no_options == NULL
-        || slice_names == NULL || function_type == NULL) {
+    if (method_type == NULL || array_type == NULL || name_type == NULL || name_array == NULL
+        || name_dtype == NULL || name_shape == NULL || name_buffer == NULL || name_enter_leaf == NULL
+        || no_options == NULL || slice_names == NULL || function_type == NULL) {
         Py_DECREF(module);
         return NULL;
     }

@@ -12,17 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from retrograd import pytree, viz
+from retrograd import notebook, pytree, viz
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import OptionError, ShapeError
 from retrograd.files import write_atomically
+from retrograd.notebook.cell import Shown, in_notebook
 from retrograd.shared import own_lock
 from retrograd.viz.server import PageServer
 
 CONTROLS = ("stop", "checkpoint")
 KEPT = 4000  # events of a long run that a page starts with; beyond, every second one is left out
-PAUSE = 1.0  # seconds between histograms: they cost more than curves
+PAUSE = 1.0  # seconds between histograms, and curves below a cell: they cost more than numbers
 NEWS = 0.05  # seconds between steps that are told to open pages
+
+MESSAGES = 20  # below a cell
 
 Event = dict[str, Any]
 
@@ -36,7 +39,8 @@ def dashboard(
     """A page with curves, gradient norms and histograms of a training run, updated while it runs.
 
     It is served on this machine only, at `d.url`, which carries a secret, and opened in the browser
-    unless `open` is False. With `controls`, some of "stop" and "checkpoint", the page has buttons;
+    unless `open` is False; in a notebook, whose browser may be elsewhere, curves appear below the
+    cell in its place. With `controls`, some of "stop" and "checkpoint", the page has buttons;
     the loop asks for them with `d.stopping` and `d.take_checkpoint()`. The page stays as it is when
     the block ends, and `d.save(path)` keeps it as a file.
 
@@ -67,10 +71,13 @@ class Dashboard:
         self._latest: Event = {}
         self._lock = own_lock()
         self._started = time.monotonic()
-        self._summarised = self._told = float("-inf")
+        self._summarised = self._told = self._drawn = float("-inf")
         self._server: PageServer | None = PageServer(self._page, port, self._control)
         self.url = self._server.url
-        if open:
+        self._shown: Shown | None = None
+        if open and in_notebook():
+            self._shown = Shown(self._repr_html_(), repr(self))
+        elif open:
             import webbrowser
 
             threading.Thread(target=webbrowser.open, args=(self.url,), daemon=True).start()
@@ -86,6 +93,8 @@ class Dashboard:
         server, self._server = self._server, None
         if server is not None:
             server.close()
+            if self._shown is not None:
+                self._shown.replace(self._repr_html_(), repr(self))
 
     def log(self, step: int, grads: Any = None, params: Any = None, **scalars: Any) -> None:
         """Add a step: numbers by name, such as `loss=loss`, each a curve; `grads` and `params`,
@@ -136,6 +145,30 @@ class Dashboard:
                 self._told = now if np.isfinite(now) else self._told
                 news = event | ({"summaries": summaries} if summaries else {})
                 self._server.stream.publish("log", json.dumps(viz.strict(news)))
+        if self._shown is not None and now - self._drawn >= PAUSE:
+            self._drawn = now if np.isfinite(now) else self._drawn
+            self._shown.replace(self._repr_html_(), repr(self))
+
+    def __repr__(self) -> str:
+        state = "closed" if self._server is None else "open"
+        return f"<Dashboard {self.title!r}, {len(self.events)} events, {state}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the curves, and the latest messages."""
+        with self._lock:
+            events = list(self.events)
+        curves: dict[str, tuple[list[float], list[float]]] = {}
+        for event in events:
+            for name, value in event.get("scalars", {}).items():
+                steps, values = curves.setdefault(name, ([], []))
+                steps.append(event["step"])
+                values.append(value)
+        told = [notebook.text(e["message"], 1000) for e in events if "message" in e][-MESSAGES:]
+        return notebook.output(
+            notebook.headline(self.title, f"{len(events):,} events"),
+            notebook.curves_svg(curves, paper=False) if curves else "",
+            "".join(f"<div>{m}</div>" for m in told),
+        )
 
     def _page(self, live: bool = True) -> str:
         with self._lock:

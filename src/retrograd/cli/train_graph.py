@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 import retrograd as rg
-from retrograd.cli.options import Backend, Dashboard, board_of, command, is_given
+from retrograd.cli.options import Backend, Config, Dashboard, board_of, command, is_given
 from retrograd.errors import OptionError
 from retrograd.files import write_atomically
 from retrograd.train import graph
@@ -61,6 +61,10 @@ def train_graph(
         typer.Option(help="Which labels to learn from: any, or of nodes with the most edges."),
     ] = "random",
     seed: Annotated[int, typer.Option(min=0, help="Of weights and split.")] = GraphConfig.seed,
+    weight_decay: Annotated[
+        float, typer.Option(min=0.0, help="The L2 penalty of weights.")
+    ] = GraphConfig.weight_decay,
+    config: Config = None,
     backend: Backend = "llvm",
     checkpoint_every: Annotated[
         int, typer.Option(min=1, help="Steps between checkpoints.")
@@ -69,8 +73,8 @@ def train_graph(
 ) -> None:
     """Learn labels of nodes, or of whole graphs; without --data those of the karate club.
 
-    Writes OUT/report.txt and OUT/picture.svg: the graph with the predicted labels, or graphs by
-    what the network makes of them. Ctrl-C saves a checkpoint; --resume goes on from there, to the
+    Writes OUT/report.txt, OUT/config.toml and OUT/picture.svg: the graph with the predicted labels,
+    or graphs by what the network makes of them. Ctrl-C saves a checkpoint; --resume goes on from there, to the
     same bits as if the run had never stopped. A run without --resume starts afresh; checkpoints
     that are in --out already are kept in OUT/previous. Numbers too small to be normal count as zero
     while training (flush_subnormals).
@@ -78,16 +82,16 @@ def train_graph(
     options: dict[str, Any] = {
         "conv": conv, "layers": layers, "hidden": hidden, "dropout": dropout, "steps": steps,
         "lr": lr, "per_class": per_class, "pick": pick, "seed": seed,
-        "checkpoint_every": checkpoint_every,
+        "checkpoint_every": checkpoint_every, "weight_decay": weight_decay,
     }  # fmt: skip
     try:
-        config = GraphConfig(**options)
+        settings = GraphConfig(**options)
     except OptionError as error:
         raise typer.BadParameter(str(error)) from None
     source: dict[str, Any] = {"data": data, "label": label, "nodes": nodes and str(nodes)}
     if resume:  # what is not given stays as it was
-        config, saved = graph.saved_run(out)
-        config = replace(config, **{k: v for k, v in options.items() if is_given(ctx, k)})
+        settings, saved = graph.saved_run(out)
+        settings = replace(settings, **{k: v for k, v in options.items() if is_given(ctx, k)})
         source = {k: v if is_given(ctx, k) else saved[k] for k, v in source.items()}
     console = Console(markup=False, highlight=False, soft_wrap=True)
     with rg.backend(backend):
@@ -95,17 +99,17 @@ def train_graph(
         with board_of(dashboard, out, console) as board:
             outcome = graph.train(
                 task,
-                config,
+                settings,
                 reporter(console, "graphs" if task.of_graphs else "nodes"),
                 out=out,
                 resume=resume,
                 source=_absolute(source),
                 board=board,
             )
-    if outcome.step < config.steps:
+    if outcome.step < settings.steps:
         again = [command(), "train", "graph", "--out", str(out), "--resume"]
         console.print(
-            f"Stopped at step {outcome.step} of {config.steps}; all is saved in "
+            f"Stopped at step {outcome.step} of {settings.steps}; all is saved in "
             f"{outcome.checkpoint}. To go on:\n  {shlex.join(again)}"
         )
         raise typer.Exit(0 if outcome.signal is None else 128 + outcome.signal)

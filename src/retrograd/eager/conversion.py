@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.eager.default_dtype import DEFAULT
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.modes import active, grad_enabled, sought
 from retrograd.errors import DTypeError, GradientError, HistoryWarning, ShapeError
@@ -23,7 +24,6 @@ from retrograd.ir import (
     DType,
     Node,
     as_dtype,
-    complex64,
     complex128,
     float32,
     float64,
@@ -40,7 +40,8 @@ _RANK = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 def promote(a: DType, b: DType) -> DType:
     """The dtype of a combination: the higher kind of bool < integers < floats < complex wins;
     within a kind, the smallest that holds both. float16 and bfloat16 meet in float32, float64 and
-    complex64 in complex128."""
+    complex64 in complex128; uint64 and signed integers, as in NumPy, in float64, as no integer
+    dtype holds both."""
     if a is b:
         return a
     if _RANK[a.kind] != _RANK[b.kind]:
@@ -51,8 +52,6 @@ def promote(a: DType, b: DType) -> DType:
     if a.is_float:
         return (a if a.itemsize > b.itemsize else b) if a.itemsize != b.itemsize else float32
     joined = np.promote_types(a.dtype, b.dtype)
-    if joined.kind == "f":
-        raise DTypeError(f"no integer dtype holds both {a} and {b}; cast one of them")
     return as_dtype(joined)
 
 
@@ -148,7 +147,7 @@ def _python_dtype(data: Any, own: DType) -> DType:
             return joined
     elif own is uint64:
         return int64
-    return {float64: float32, complex128: complex64}.get(own, own)
+    return {float64: DEFAULT.real, complex128: DEFAULT.complex}.get(own, own)
 
 
 def _dtypes(data: Any) -> Iterator[DType]:

@@ -13,7 +13,9 @@ import operator
 import types
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from sys import getrefcount
+from threading import active_count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from retrograd.accelerate import check
@@ -33,6 +35,19 @@ MISSED = object()  # in place of a result: this has to be recorded on nodes
 COMPOSITE = 3  # in place of an arity: a function on tensors that is recorded as what it calls
 
 
+# The number of the last call of a function by a transform, of all threads. Handles have that of
+# their making in `_epoch`: one made before a call was passed to the function, or captured by it.
+EPOCH = [0]
+
+
+def next_epoch() -> int:
+    """Begin a call of a function by a transform; its number."""
+    EPOCH[0] += 1
+    if compiled is not None:
+        compiled.set_epoch(EPOCH[0])
+    return EPOCH[0]
+
+
 class HandleBase:
     """The fields of a handle: see `LazyTensor`."""
 
@@ -40,17 +55,66 @@ class HandleBase:
         "__weakref__",
         "_array",
         "_buffer",
+        "_epoch",
         "_grad",
         "_requires_grad",
         "_state",
     )  # fmt: skip
 
     _state: Any
+    _epoch: int
+
+    def _exchange(self, other: Any) -> None:
+        """Stand for what another does, and have it stand for what this did."""
+        for name in ("_buffer", "_array", "_requires_grad", "_state"):
+            mine, its = _field(self, name), _field(other, name)
+            for h, value in ((self, its), (other, mine)):
+                if value is MISSED:
+                    with suppress(AttributeError):
+                        delattr(h, name)
+                else:
+                    setattr(h, name, value)
+        handles = self._buffer.handles if isinstance(self._state, TraceNodeBase) else []
+        if handles and handles[-1] is other and not any(h is self for h in handles):
+            handles[-1] = self
+
+    def _assign(self, cls: type, key: Any, value: Any) -> bool:
+        """`state[key] = value` where the state is of a class, and nobody else has it; whether it
+        was. Other threads may come in between, where there are some."""
+        state = self._state
+        if state.__class__ is not cls or getrefcount(state) > SOLE or active_count() > 1:
+            return False
+        state[key] = value
+        return True
 
     @property
     def _trace_node(self) -> Any:
         """What it is in its buffer; None where it is not deferred."""
         return self._state if isinstance(self._state, TraceNodeBase) else None
+
+
+def _field(h: Any, name: str) -> Any:
+    """A field of a handle, if it is set."""
+    try:
+        return object.__getattribute__(h, name)
+    except AttributeError:
+        return MISSED
+
+
+class _Box:
+    """What `HandleBase._assign` does, to count references."""
+
+    __slots__ = ("content",)
+
+    def __init__(self) -> None:
+        self.content = object()
+
+    def count(self) -> int:
+        state = self.content
+        return getrefcount(state)
+
+
+SOLE = _Box().count()  # the reference count that `_assign` sees of an array that only it has
 
 
 class TraceNodeBase:
@@ -228,13 +292,10 @@ def install(
 
 
 def changed(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """`x += y` for `x + y`: binds the name anew, unless x may be a leaf that gets a gradient, which
-    is asked what that means."""
+    """`x += y` for `x + y`: see `functions/tensor/inplace.py`."""
 
     def change(self: Any, other: Any) -> Any:
-        if self._requires_grad and not isinstance(self._state, TraceNodeBase):
-            return self._change(operation, other)
-        return operation(self, other)
+        return self._change(operation, other)
 
     return change
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from retrograd.eager.fast_path import HandleBase
+from retrograd.coming_from.hints import MissingName
+from retrograd.eager.fast_path import EPOCH, HandleBase
 from retrograd.eager.grad_fn import Output, full_history, grad_fn_of
 from retrograd.eager.leaf import (
     FREED,
@@ -168,6 +169,7 @@ class LazyTensor(HandleBase):
         self._become(node)
         self._requires_grad = requires_grad
         self._grad: LazyTensor | None = None
+        self._epoch = EPOCH[0]
         self._register(node)
 
     if not TYPE_CHECKING:  # a type checker knows all attributes there are
@@ -175,9 +177,7 @@ class LazyTensor(HandleBase):
         def __getattr__(self, name: str) -> Any:
             """A slot that is not set: filled in, where there is an array alone."""
             if name not in FIELDS:
-                raise AttributeError(
-                    f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
-                )
+                raise MissingName(self, name)
             self._hydrate()
             return _slot(self, name)
 
@@ -197,6 +197,7 @@ class LazyTensor(HandleBase):
         new._state = trace_node
         new._buffer = buffer
         new._requires_grad = requires_grad
+        new._epoch = EPOCH[0]
         return new
 
     @classmethod
@@ -206,6 +207,7 @@ class LazyTensor(HandleBase):
         new._state = output
         new._buffer = NOWHERE
         new._requires_grad = requires_grad
+        new._epoch = EPOCH[0]
         return new
 
     @classmethod
@@ -213,6 +215,7 @@ class LazyTensor(HandleBase):
         """A tensor that is no more than this array."""
         new = object.__new__(cls)
         new._state = array
+        new._epoch = EPOCH[0]
         return new
 
     def is_dehydrated(self) -> bool:
@@ -453,6 +456,19 @@ class LazyTensor(HandleBase):
         if not buffer.ordered:
             for listener in registered():  # it is not part of what they record from here on
                 listener.pass_over(node)
+
+    def own(self) -> None:
+        """Belong to the function that is being called: it may be changed in place."""
+        self._epoch = EPOCH[0]
+
+    def rebind(self, new: LazyTensor) -> None:
+        """Stand for what a new handle, which nobody else has, stands for."""
+        before = self._state
+        self._exchange(new)
+        if isinstance(before, Node):
+            PENDING.pop(before.id, None)
+        if isinstance(state := self._state, Node):
+            self._register(state)
 
     def replace(self, array: Array) -> None:
         """Become a leaf holding another array: what an optimizer does to a parameter."""

@@ -4,13 +4,14 @@ subnormal numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar, Token
 from typing import Any, overload
 from weakref import WeakSet
 
 from retrograd.context_setting import Setting
+from retrograd.eager.fast_path import next_epoch
 from retrograd.errors import OptionError
 from retrograd.runtime.backends import find
 from retrograd.runtime.denormals import flush_subnormals as flush
@@ -25,8 +26,8 @@ _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
 _ACTIVE: ContextVar[frozenset[Any]] = ContextVar("active", default=frozenset())
 # The same of functions that run meanwhile, without nodes: the tensors they were given.
 _SOUGHT: ContextVar[tuple[Any, ...]] = ContextVar("sought", default=())
-# While a function that is to be compiled is recorded instead: leaves that are its arguments.
-GIVEN: ContextVar[frozenset[Any] | None] = ContextVar("given", default=None)
+# The epoch in which the innermost call of a function by a transform has begun; 0: there is none.
+_CALL: ContextVar[int] = ContextVar("call", default=0)
 _FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
 
 
@@ -105,14 +106,34 @@ def traced(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)
 
 
-def given(leaves: Iterable[Any]) -> Setting:
-    """What happens inside the block could as well be traced, with these leaves as arguments."""
-    return Setting(GIVEN, (GIVEN.get() or frozenset()).union(leaves))
+def calling() -> Setting:
+    """Inside the block a transform calls a function: tensors that were made before are arguments of
+    it, or captured, and are not changed in place."""
+    return Setting(_CALL, next_epoch())
+
+
+def call_epoch() -> int:
+    """The epoch in which the innermost call of a function by a transform has begun; 0: there is
+    none."""
+    return _CALL.get()
+
+
+class Tracing(HiddenFromTapes):
+    """A setting inside of which a function is called to be traced."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._call = calling()
+        self._call.__enter__()
+
+    def __exit__(self, *failure: object) -> None:
+        self._call.__exit__(*failure)
+        super().__exit__(*failure)
 
 
 def tracing() -> Setting:
     """What happens inside the block becomes part of a graph that runs many times."""
-    return HiddenFromTapes(_TRACING, object())
+    return Tracing(_TRACING, object())
 
 
 def is_unseen() -> bool:

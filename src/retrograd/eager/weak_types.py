@@ -14,12 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, TensorType, bool_, complex64, complex128, float32, float64
+from retrograd.eager.default_dtype import DEFAULT
+from retrograd.ir import DType, Node, TensorType, bool_, complex128, float64
 from retrograd.ops.elementwise import Cast, cast
 from retrograd.ops.leaf import constant
 
 _CONDITION = TensorType(bool_, ())  # which is of no dtype that counts
-_WIDE = {float32: float64, complex64: complex128}
+
+
+def _wider() -> dict[DType, DType]:
+    """The default dtypes, and what is computed with in their place."""
+    return {DEFAULT.real: float64, DEFAULT.complex: complex128}
 
 
 class Weak(Cast):
@@ -33,7 +38,7 @@ def is_weak(x: Any) -> bool:
 
 def weak(wide: Node) -> Node:
     """A node in double precision, or of whole numbers, as a weak one."""
-    shown = {v: k for k, v in _WIDE.items()}.get(wide.dtype, wide.dtype)
+    shown = {float64: DEFAULT.real, complex128: DEFAULT.complex}.get(wide.dtype, wide.dtype)
     return Weak(shown)(wide)
 
 
@@ -107,7 +112,7 @@ def _is_default(result: Any) -> bool:
     that are not rounded, as comparisons do."""
     if isinstance(result, tuple | list):
         return any(map(_is_default, result))
-    return isinstance(result, Node) and (result.dtype in _WIDE or result.dtype.kind == "bool")
+    return isinstance(result, Node) and (result.dtype in _wider() or result.dtype.kind == "bool")
 
 
 def _joined(result: Any, exact: Any) -> Any:
@@ -115,6 +120,8 @@ def _joined(result: Any, exact: Any) -> Any:
     if isinstance(result, tuple | list):
         items = [_joined(a, b) for a, b in zip(result, exact, strict=True)]
         return type(result)._make(items) if hasattr(result, "_make") else type(result)(items)
-    if not isinstance(result, Node) or result.type == exact.type:
+    if not isinstance(result, Node):
         return exact
-    return weak(exact) if _WIDE.get(result.dtype) is exact.dtype else result
+    if _wider().get(result.dtype) is exact.dtype:
+        return weak(exact)
+    return exact if result.type == exact.type else result

@@ -12,11 +12,12 @@ from retrograd.functions.broadcasting import (
     broadcast,
     broadcast_to,
     normal_axis,
+    one_axis,
     promote_to_float,
     rounded,
 )
 from retrograd.functions.reductions import mean_over, widened
-from retrograd.ir import Node, TensorType, float32, float64, full
+from retrograd.ir import Node, TensorType, as_dtype, float32, float64, full
 from retrograd.ops import elementwise as el
 from retrograd.ops.identity import StopGradient
 from retrograd.ops.reduce import ReduceMax, ReduceSum
@@ -25,7 +26,7 @@ from retrograd.ops.special import functions
 
 
 @op_function
-def softmax(x: ArrayLike, /, axis: int = -1) -> Any:
+def softmax(x: ArrayLike, /, axis: int = -1, *, dim: int | None = None, dtype: Any = None) -> Any:
     """`exp(x) / sum(exp(x))` along an axis, without overflow.
 
     The largest element is subtracted first. A row of -inf throughout gives NaN, as 0/0 must.
@@ -38,7 +39,8 @@ def softmax(x: ArrayLike, /, axis: int = -1) -> Any:
     >>> rg.softmax([0.0, 1.0]).tolist()
     [0.2689, 0.7311]
     """
-    x = promote_to_float(x)
+    axis = one_axis(axis, dim, -1)
+    x = promote_to_float(x if dtype is None else el.cast(as_node(x), as_dtype(dtype)))
     axes, dtype = (normal_axis(axis, x.type.rank, "softmax"),), x.dtype
     if x.shape[axes[0]] == 0:
         return x
@@ -77,7 +79,9 @@ def softmax_terms(x: ArrayLike, allowed: ArrayLike | None, /, empty: bool) -> An
 
 
 @op_function
-def log_softmax(x: ArrayLike, /, axis: int = -1) -> Any:
+def log_softmax(
+    x: ArrayLike, /, axis: int = -1, *, dim: int | None = None, dtype: Any = None
+) -> Any:
     """`x - logsumexp(x)` along an axis.
 
     The largest element is subtracted first, so that digits are not lost beside large ones.
@@ -89,7 +93,8 @@ def log_softmax(x: ArrayLike, /, axis: int = -1) -> Any:
     >>> rg.log_softmax([0.0, 1.0]).tolist()
     [-1.3133, -0.3133]
     """
-    x = promote_to_float(x)
+    axis = one_axis(axis, dim, -1)
+    x = promote_to_float(x if dtype is None else el.cast(as_node(x), as_dtype(dtype)))
     axes = (normal_axis(axis, x.type.rank, "log_softmax"),)
     if x.shape[axes[0]] == 0:
         return x

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.conversion import as_array, holds_arrays, integer_range, promote
+from retrograd.eager.default_dtype import DEFAULT
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.weak_types import is_weak, wide
-from retrograd.errors import AxisError, DTypeError, ShapeError
+from retrograd.errors import AxisError, DTypeError, OptionError, ShapeError
 from retrograd.ir import (
     Dim,
     DType,
@@ -20,9 +21,7 @@ from retrograd.ir import (
     TensorType,
     as_dtype,
     bool_,
-    complex64,
     complex128,
-    float32,
     float64,
     full,
     int64,
@@ -44,11 +43,11 @@ def number_dtype(value: Any, other: DType | None) -> DType:
         return (
             other.complex
             if other is not None and other.is_inexact
-            else (complex128 if double else complex64)
+            else (complex128 if double else DEFAULT.complex)
         )
     if other is not None and other.is_inexact:
         return other
-    return float64 if isinstance(value, np.float64) else float32
+    return float64 if isinstance(value, np.float64) else DEFAULT.real
 
 
 def as_node(value: Any, dtype: DType | None = None) -> Node:
@@ -168,7 +167,7 @@ def _promoted(values: Sequence[Any], floating: bool) -> tuple[DType, list[Any]]:
     operands = [_operand(v) for v in values]
     joined = joined_dtype(operands)
     if floating and not joined.is_inexact:
-        joined = float32
+        joined = DEFAULT.real
     return joined, [_cast_to(v, joined) for v in operands]
 
 
@@ -195,9 +194,10 @@ def _operand(value: Any) -> Any:
 
 
 def promote_to_float(x: Any) -> Node:
-    """A node of floating or complex dtype: integers and booleans become float32."""
+    """A node of floating or complex dtype: integers and booleans become what Python
+    floats are."""
     x = as_node(x)
-    return x if x.dtype.is_inexact else cast(x, float32)
+    return x if x.dtype.is_inexact else cast(x, DEFAULT.real)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
@@ -238,6 +238,15 @@ def integer(value: Any, what: str) -> int:
         return operator.index(value)
     except TypeError:
         raise ShapeError(f"{what} is an integer, not {value!r}") from None
+
+
+def one_axis(axis: Any, dim: Any, default: Any = None) -> Any:
+    """The axis of a call that may have been given it by PyTorch's name for it, `dim`."""
+    if dim is None:
+        return axis
+    if axis is not None and axis != default:
+        raise OptionError(f"axis={axis!r} and dim={dim!r} are two names of one argument; give one")
+    return dim
 
 
 def normal_axis(axis: Any, rank: int, what: str, new: int = 0) -> int:

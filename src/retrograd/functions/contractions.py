@@ -16,6 +16,7 @@ from retrograd.functions.broadcasting import (
     broadcast_to,
     listed_axes,
     normal_axis,
+    one_axis,
 )
 from retrograd.functions.manipulation import positions
 from retrograd.ir import Dim, Node, Shape, bool_, evaluate, full
@@ -76,7 +77,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Any:
 
 
 @op_function
-def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Any:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: Any = 2, *, dims: Any = None) -> Any:
     """Sum of products over axes: the last `axes` of x1 with the first of x2, or two lists.
 
     `[..., *K] . [*K, ...]` gives the axes that remain of x1, then those of x2. `ShapeError` where
@@ -87,6 +88,7 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Any:
     [[11.0]]
     """
     a, b = _operands("tensordot", x1, x2)
+    axes = one_axis(axes, dims, 2)
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.type.rank, b.type.rank):
             raise ShapeError(f"tensordot over {axes} axes of {a.type} and {b.type}")
@@ -104,7 +106,7 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Any:
 
 
 @op_function
-def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, dim: int | None = None) -> Any:
     """Sum of products along one axis, `sum(conj(x1) * x2)`; the others broadcast.
 
     Both have this axis, of the same size; it is best counted from the end, as a negative number: a
@@ -119,6 +121,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
     """
     a, b = _operands("vecdot", x1, x2)
     rank = max(a.type.rank, b.type.rank)
+    axis = one_axis(axis, dim, -1)
     at = normal_axis(axis, rank, "vecdot")
     for n in (a, b):
         normal_axis(at - rank, n.type.rank, "vecdot")
@@ -171,7 +174,7 @@ def kron(x1: ArrayLike, x2: ArrayLike, /) -> Any:
 
 
 @op_function
-def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, dim: int | None = None) -> Any:
     """The cross product of vectors of three components along an axis; the others broadcast.
 
     `[..., 3]` and `[..., 3]` give `[..., 3]`; the other axes broadcast. `ShapeError` for another
@@ -182,7 +185,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
     [0.0, 0.0, 1.0]
     """
     a, b = _operands("cross", x1, x2)
-    shape = broadcast_shapes(a.shape, b.shape)
+    shape, axis = broadcast_shapes(a.shape, b.shape), one_axis(axis, dim, -1)
     at = normal_axis(axis, len(shape), "cross")
     if any(n.shape[at - len(shape) :][:1] != (3,) for n in (a, b)):
         raise ShapeError(f"cross of {a.type} and {b.type}: axis {axis} must have 3 components")
@@ -207,7 +210,11 @@ def multi_dot(arrays: ArrayLike, /) -> Any:
     >>> rg.linalg.multi_dot([rg.ones((2, 3)), rg.ones((3, 4)), rg.ones(4)]).tolist()
     [12.0, 12.0]
     """
-    nodes = _operands("multi_dot", *arrays)
+    return chained(_operands("multi_dot", *arrays))
+
+
+def chained(nodes: Sequence[Node]) -> Node:
+    """`multi_dot` of nodes of one dtype."""
     ends = {0, len(nodes) - 1}
     for i, n in enumerate(nodes):
         if n.type.rank != 2 and not (n.type.rank == 1 and i in ends):
@@ -221,12 +228,13 @@ def multi_dot(arrays: ArrayLike, /) -> Any:
         left = right
     last = "" if nodes[-1].type.rank == 1 and len(nodes) > 1 else terms[-1][-1]
     first = "" if nodes[0].type.rank == 1 else terms[0][0]
-    return einsum(f"{','.join(terms)}->{first}{last}", *nodes)
+    product: Node = einsum(f"{','.join(terms)}->{first}{last}", *nodes)
+    return product
 
 
-@op_function
-def einsum(subscripts: str, /, *operands: ArrayLike) -> Any:
-    """Einstein summation: `einsum("ij,jk->ik", a, b)`.
+def einsum(subscripts: Any, /, *operands: Any) -> Any:
+    """Einstein summation: `einsum("ij,jk->ik", a, b)`, or with numbers for letters and each operand
+    before its list, `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
 
     Letters name axes; one that is missing behind `->` is summed over, one that repeats within an
     operand is its diagonal, `...` stands for axes that broadcast. Without `->` the result has the
@@ -241,7 +249,34 @@ def einsum(subscripts: str, /, *operands: ArrayLike) -> Any:
     [21.0, 43.0]
     """
     if not isinstance(subscripts, str):
-        raise ShapeError(f'einsum takes subscripts such as "ij,jk->ik" first, not {subscripts!r}')
+        subscripts, operands = _with_letters((subscripts, *operands))
+    return _einsum(subscripts, *operands)
+
+
+def _with_letters(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Subscripts and operands, of operands that are followed by lists of numbers."""
+    names, arrays = given[1::2], given[: len(given) // 2 * 2 : 2]
+    lists = (*names, given[-1]) if len(given) % 2 else names
+    if not names or not all(isinstance(n, list | tuple) for n in lists):
+        raise ShapeError(
+            'einsum takes subscripts such as "ij,jk->ik" first, or operands that are each followed '
+            f"by a list of numbers, not {given[0]!r:.80}"
+        )
+    terms = ",".join(map(_text, names))
+    return (f"{terms}->{_text(given[-1])}" if len(given) % 2 else terms), arrays
+
+
+def _text(names: Any) -> str:
+    """Letters for a list of axes, in the order of their numbers."""
+    letters = string.ascii_uppercase + string.ascii_lowercase
+    found = ["..." if n is Ellipsis else n for n in names]
+    if not all(n == "..." or (isinstance(n, int) and 0 <= n < len(letters)) for n in found):
+        raise ShapeError(f"einsum: axes are numbers from 0 to {len(letters) - 1}, not {names!r}")
+    return "".join(n if isinstance(n, str) else letters[n] for n in found)
+
+
+@op_function
+def _einsum(subscripts: str, /, *operands: ArrayLike) -> Any:
     nodes = _operands("einsum", *operands)
     terms, result = _parse(subscripts, nodes)
     nodes = [_diagonal(n, t) for n, t in zip(nodes, terms, strict=True)]

@@ -7,7 +7,13 @@ from typing import Any
 
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.functions.broadcasting import alike, as_node, normal_axis, promote_to_float
+from retrograd.functions.broadcasting import (
+    alike,
+    as_node,
+    normal_axis,
+    one_axis,
+    promote_to_float,
+)
 from retrograd.functions.searching import flat, known_size, number_of, vector
 from retrograd.ir import Dim, Node, TensorType, as_shape, bool_, full, int64
 from retrograd.ops import elementwise as el
@@ -162,6 +168,7 @@ def repeat(
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
+    dim: int | None = None,
 ) -> Any:
     """Each element repeated along an axis; None flattens first. `repeats` is a number for all, or
     one for each place along the axis.
@@ -176,6 +183,7 @@ def repeat(
     >>> rg.repeat([1, 2], [2, 1]).tolist()
     [1, 1, 2]
     """
+    axis = one_axis(axis, dim)
     if isinstance(repeats, bool | int | float | Dim):
         return _repeated(x, repeats, axis)
     size = total_repeat_length

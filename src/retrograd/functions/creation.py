@@ -9,20 +9,25 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.conversion import as_array
+from retrograd.eager.default_dtype import DEFAULT
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import Array, LazyTensor, evaluate, is_taped
 from retrograd.eager.weak_types import is_weak
 from retrograd.errors import DTypeError, OptionError, ShapeError, TraceError
 from retrograd.functions.broadcasting import (
     as_node,
+    broadcast,
     broadcast_to,
     flat,
     integer,
     joined_dtype,
     nested,
+    normal_axis,
     number,
+    one_axis,
     rounded,
 )
+from retrograd.functions.tensor.conversions import on_cpu
 from retrograd.functions.tensor.dlpack import imported
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import (
@@ -33,22 +38,22 @@ from retrograd.ir import (
     TensorType,
     as_dtype,
     as_shape,
-    complex64,
     complex128,
-    float32,
     float64,
     int64,
 )
 from retrograd.ir import full as full_node
 from retrograd.ir.source import located
 from retrograd.memory_limit import check_new
-from retrograd.ops.elementwise import bitwise_and, cast, eq, gt, select
+from retrograd.ops.elementwise import bitwise_and, cast, eq, floor, gt, select
 from retrograd.ops.identity import Alias
 from retrograd.ops.leaf import Iota
 from retrograd.ops.shape import expand
 
 
-def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: Any, dtype: Any = None, requires_grad: bool = False, *, device: Any = None
+) -> Tensor:
     """A tensor holding a copy of the data: a number, nested lists, an array, another tensor.
 
     Python floats become float32, ints int64, bools bool; arrays keep their dtype, and Python
@@ -64,6 +69,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> rg.tensor([[1.0, 2.0], [3.0, 4.0]]).sum().item()
     10.0
     """
+    on_cpu(device)
     if isinstance(data, Dim):
         return Tensor(number(data, as_dtype(dtype or int64)))
     if not requires_grad and has_history(data):
@@ -122,7 +128,7 @@ def asarray(
     >>> loss.item(), w.grad.tolist(), x.tolist()
     (2.0, [1.0, 1.0], [5.0, 1.0])
     """
-    _on_cpu(device)
+    on_cpu(device)
     if isinstance(obj, LazyTensor) and (dtype is None or as_dtype(dtype) is obj.dtype) and not copy:
         return obj  # type: ignore[return-value]
     if copy or isinstance(obj, Dim) or has_history(obj):
@@ -160,7 +166,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     >>> rg.from_dlpack(np.array([1.0, 2.0])).tolist()
     [1.0, 2.0]
     """
-    _on_cpu(device)
+    on_cpu(device)
     if isinstance(x, LazyTensor):
         return asarray(x, copy=copy)
     if not hasattr(x, "__dlpack__"):
@@ -170,7 +176,14 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
 
 @located
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full(
+    shape: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor with one value everywhere.
 
     Of the given shape; the dtype is that of the value unless one is given: float32, int64, bool,
@@ -182,7 +195,9 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     >>> rg.full((2, 2), 0.5).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
     """
-    _on_cpu(device)
+    on_cpu(device)
+    if requires_grad:
+        return full(shape, fill_value, dtype=dtype).detach().requires_grad_()
     if isinstance(fill_value, Dim):
         return Tensor(number(fill_value, as_dtype(dtype or int64), _shape(shape)))
     if isinstance(fill_value, LazyTensor):
@@ -204,61 +219,98 @@ def _filled(value: ArrayLike, shape: Shape, dtype: Any) -> Any:
     return broadcast_to(value if dtype is None else rounded(value, as_dtype(dtype)), shape)
 
 
-def _on_cpu(device: Any) -> None:
-    """Arrays live in the memory of the CPU; anything else that is asked for is refused."""
-    if device not in (None, "cpu"):
-        raise OptionError(f"tensors are made on the CPU, not on device {device!r}")
+def shape_of(shape: Any, sizes: tuple[Any, ...], size: Any) -> Any:
+    """A shape given as one, by sizes one after the other, or by PyTorch's keyword `size`."""
+    if size is not None:
+        if shape is not None:
+            raise OptionError(f"shape {shape!r} and size {size!r} are one thing; give one")
+        return size
+    if shape is None:
+        raise ShapeError("a shape is needed: rg.zeros((2, 3)), or rg.zeros(()) for a number")
+    return (shape, *sizes) if sizes else shape
 
 
 def _shape(shape: Any) -> Shape:
     return as_shape(shape.value().tolist() if isinstance(shape, LazyTensor) else shape)
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros(
+    shape: Any = None,
+    *sizes: int,
+    dtype: Any = None,
+    device: Any = None,
+    size: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor of zeros.
 
-    Of the given shape, float32 unless a dtype is given. `ShapeError` for a negative size,
-    `OptionError` for a device other than the CPU.
+    Of the given shape, float32 unless a dtype is given; sizes may be given one by one. `ShapeError`
+    for a negative size, `OptionError` for a device other than the CPU.
 
     >>> import retrograd as rg
     >>> rg.zeros((2,)).tolist()
     [0.0, 0.0]
     """
-    return full(shape, 0, dtype=dtype or float32, device=device)
+    made = full(shape_of(shape, sizes, size), 0, dtype=dtype or DEFAULT.real, device=device)
+    return made.requires_grad_() if requires_grad else made
 
 
-def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones(
+    shape: Any = None,
+    *sizes: int,
+    dtype: Any = None,
+    device: Any = None,
+    size: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor of ones.
 
-    Of the given shape, float32 unless a dtype is given. `ShapeError` for a negative size,
-    `OptionError` for a device other than the CPU.
+    Of the given shape, float32 unless a dtype is given; sizes may be given one by one. `ShapeError`
+    for a negative size, `OptionError` for a device other than the CPU.
 
     >>> import retrograd as rg
     >>> rg.ones((2,), dtype=rg.int64).tolist()
     [1, 1]
     """
-    return full(shape, 1, dtype=dtype or float32, device=device)
+    made = full(shape_of(shape, sizes, size), 1, dtype=dtype or DEFAULT.real, device=device)
+    return made.requires_grad_() if requires_grad else made
 
 
-def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty(
+    shape: Any = None,
+    *sizes: int,
+    dtype: Any = None,
+    device: Any = None,
+    size: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor whose values do not matter; they are zeros.
 
-    Of the given shape, float32 unless a dtype is given. `ShapeError` for a negative size,
-    `OptionError` for a device other than the CPU.
+    Of the given shape, float32 unless a dtype is given; sizes may be given one by one. `ShapeError`
+    for a negative size, `OptionError` for a device other than the CPU.
 
     >>> import retrograd as rg
     >>> rg.empty((2, 3)).shape
     (2, 3)
     """
-    return zeros(shape, dtype=dtype, device=device)
+    return zeros(shape, *sizes, dtype=dtype, device=device, size=size, requires_grad=requires_grad)
 
 
-def _like(x: Any, value: Any, dtype: Any, device: Any) -> Tensor:
+def _like(x: Any, value: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     x = asarray(x)
-    return full(x.shape, value, dtype=dtype or x.dtype, device=device)
+    kind = dtype or x.dtype
+    return full(x.shape, value, dtype=kind, device=device, requires_grad=requires_grad)
 
 
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full_like(
+    x: Any,
+    /,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """One value everywhere, with the shape and dtype of x.
 
     A value is truncated to an integer dtype, which x may have. `ShapeError` for a value that is no
@@ -268,10 +320,12 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     >>> rg.full_like([1, 2], 7).tolist()
     [7, 7]
     """
-    return _like(x, fill_value, dtype, device)
+    return _like(x, fill_value, dtype, device, requires_grad)
 
 
-def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros_like(
+    x: Any, /, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Zeros with the shape and dtype of x.
 
     `DTypeError` for what is no array of numbers, `OptionError` for a device other than the CPU.
@@ -280,10 +334,12 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     >>> rg.zeros_like([1.5, 2.5]).tolist()
     [0.0, 0.0]
     """
-    return _like(x, 0, dtype, device)
+    return _like(x, 0, dtype, device, requires_grad)
 
 
-def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones_like(
+    x: Any, /, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Ones with the shape and dtype of x.
 
     `DTypeError` for what is no array of numbers, `OptionError` for a device other than the CPU.
@@ -292,7 +348,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     >>> rg.ones_like([1.5, 2.5]).tolist()
     [1.0, 1.0]
     """
-    return _like(x, 1, dtype, device)
+    return _like(x, 1, dtype, device, requires_grad)
 
 
 empty_like = zeros_like
@@ -300,7 +356,15 @@ empty_like = zeros_like
 
 @located
 def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+    start: Any,
+    /,
+    stop: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    end: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """`start, start + step, ...` below `stop`; `arange(n)` counts from 0. Ints give int64, floats
     float32. Start and stop may be symbolic sizes, `arange(1, N + 1)`, of which how many numbers
@@ -315,7 +379,10 @@ def arange(
     >>> rg.arange(1, 7, 2).tolist()
     [1, 3, 5]
     """
-    _on_cpu(device)
+    on_cpu(device)
+    if requires_grad:
+        return arange(start, stop, step, dtype=dtype, end=end).requires_grad_()
+    stop = one_axis(stop, end)
     if stop is None:
         start, stop = 0, start
     if isinstance(start, Dim) or isinstance(stop, Dim):
@@ -361,7 +428,7 @@ def _paced(start: ArrayLike, step: ArrayLike, count: int | Dim, dtype: Any) -> A
 def _span_dtype(*ends: Any) -> DType:
     """The dtype of numbers from one to another: that of the tensors, if it is floating."""
     kind = joined_dtype([v for v in ends if isinstance(v, Node)] or [0.0])
-    return kind if kind.is_inexact else float32
+    return kind if kind.is_inexact else DEFAULT.real
 
 
 def _wide(value: Any, dtype: DType, count: int | Dim) -> Node:
@@ -416,25 +483,37 @@ def linspace(
     start: Any,
     stop: Any,
     /,
-    num: int,
+    num: int | None = None,
     *,
     dtype: Any = None,
     device: Any = None,
     endpoint: bool = True,
+    axis: int = 0,
+    steps: int | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """`num` evenly spaced numbers from start to stop, stop included if `endpoint`; float32, or
     complex64 where one of both is complex, unless a dtype is given. Where they are tensors, the
-    numbers have their dtype and gradients in both.
+    numbers have their dtype and gradients in both. Where they are arrays, so for each pair of
+    elements, along a new `axis` of the result.
 
     A vector of the shape `[num]`: `start + i (stop - start) / (num - 1)`, or divided by `num`
-    without `endpoint`. `ShapeError` for a negative `num` and for arrays in place of numbers.
+    without `endpoint`. `ShapeError` for a negative `num` and for ends that do not broadcast.
 
     >>> import retrograd as rg
     >>> rg.linspace(0.0, 1.0, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    _on_cpu(device)
+    on_cpu(device)
+    if requires_grad:
+        made = linspace(start, stop, num, dtype=dtype, endpoint=endpoint, axis=axis, steps=steps)
+        return made.detach().requires_grad_()
+    num = one_axis(num, steps)
+    if num is None:
+        raise ShapeError("linspace needs the number of elements: num, or steps as PyTorch calls it")
     (count,) = _shape((num,))
+    if any(np.ndim(v) for v in (start, stop)):
+        return _rows_between(start, stop, count, dtype, endpoint, axis)
     if isinstance(count, Dim) or isinstance(start, LazyTensor) or isinstance(stop, LazyTensor):
         first, last = (
             v if isinstance(v, LazyTensor) else _number(v, "linspace") for v in (start, stop)
@@ -443,13 +522,21 @@ def linspace(
     first, last = _number(start, "linspace"), _number(stop, "linspace")
     check_new((count,), 8, "linspace")
     values = np.linspace(first, last, count, endpoint=endpoint)
-    kind = complex64 if isinstance(first, complex) or isinstance(last, complex) else float32
+    whole = isinstance(first, complex) or isinstance(last, complex)
+    kind = DEFAULT.complex if whole else DEFAULT.real
     return Tensor.of(as_array(values, dtype or kind))
 
 
 @located
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Ones on diagonal k, zeros elsewhere.
 
@@ -460,9 +547,11 @@ def eye(
     >>> rg.eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    _on_cpu(device)
+    on_cpu(device)
+    if requires_grad:
+        return eye(n_rows, n_cols, k=k, dtype=dtype).requires_grad_()
     rows, columns = _shape((n_rows, n_rows if n_cols is None else n_cols))
-    kind = as_dtype(dtype or float32)
+    kind = as_dtype(dtype or DEFAULT.real)
     if isinstance(rows, Dim) or isinstance(columns, Dim):
         row, column = (Iota((rows, columns), axis, int64)() for axis in (0, 1))
         return Tensor(cast(eq(column - row, full_node(k, row.type)), kind))
@@ -491,3 +580,25 @@ def _spaced(
         is_last = bitwise_and(eq(place, end), gt(place, full_node(0, place.type)))
         values = select(is_last, last, values)
     return cast(values, kind)
+
+
+@op_function
+def _rows_between(
+    start: ArrayLike, stop: ArrayLike, count: int | Dim, dtype: Any, endpoint: bool, axis: int, /
+) -> Any:
+    """`linspace` between arrays."""
+    first, last = broadcast(start, stop, floating=True)
+    kind = first.dtype if dtype is None else as_dtype(dtype)
+    at = normal_axis(axis, first.type.rank, "linspace", 1)
+    wide = complex128 if first.dtype.is_complex else float64
+    shape = (*first.shape[:at], count, *first.shape[at:])
+    first, last = (expand(cast(v, wide), shape, (at,)) for v in (first, last))
+    place = Iota(shape, at, int64)()
+    gaps = number(count - 1 if endpoint else count, int64, shape)
+    share = cast(place, wide) / cast(select(gt(gaps, full_node(1, gaps.type)), gaps,
+                                            full_node(1, gaps.type)), wide)  # fmt: skip
+    values = first + (last - first) * share
+    if endpoint:
+        is_last = bitwise_and(eq(place, gaps), gt(place, full_node(0, place.type)))
+        values = select(is_last, last, values)
+    return cast(floor(values) if kind.is_integer else values, kind)

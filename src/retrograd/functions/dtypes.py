@@ -9,8 +9,13 @@ import ml_dtypes
 import numpy as np
 
 from retrograd.eager.conversion import promote
+from retrograd.eager.default_dtype import CACHES, DEFAULT
+from retrograd.eager.immediate import call_kind
 from retrograd.eager.lazy_tensor import LazyTensor
-from retrograd.errors import DTypeError, OptionError
+from retrograd.eager.modes import is_tracing
+from retrograd.eager.trace_buffer import BUFFERS, end_run, materialize
+from retrograd.eager.trace_cache import SITES
+from retrograd.errors import DTypeError, OptionError, TraceError
 from retrograd.functions.broadcasting import number_dtype
 from retrograd.ir import (
     DTYPES,
@@ -19,8 +24,8 @@ from retrograd.ir import (
     Node,
     as_dtype,
     bool_,
-    complex64,
     float32,
+    float64,
     int64,
 )
 
@@ -164,6 +169,52 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         raise ValueError(f"{kind!r} is not a kind of dtype; there are {', '.join(KINDS)}") from None
 
 
+def get_default_dtype() -> DType:
+    """The dtype of Python floats, and of what is made without a dtype; see `set_default_dtype`.
+
+    >>> import retrograd as rg
+    >>> rg.get_default_dtype()
+    float32
+    """
+    return DEFAULT.real
+
+
+def set_default_dtype(d: Any, /) -> None:
+    """What Python floats, and arrays made without a dtype, are from here on in the whole program:
+    float32, as at the start, or float64; of complex numbers complex64 or complex128.
+
+    Integers that a function takes as floating, such as those of `sqrt` and `mean`, become of that
+    dtype, too, and so do new parameters of `nn`. Next to arrays, Python numbers take the dtype of
+    the arrays whatever the default. PyTorch's function of that name; call it at the start, before
+    there are other threads: what is compiled is compiled again.
+
+    `DTypeError` for another dtype, `TraceError` inside of a function that is traced.
+
+    >>> import retrograd as rg
+    >>> rg.set_default_dtype(rg.float64)
+    >>> rg.zeros(2).dtype, rg.asarray(1j).dtype, (rg.arange(3) / 2).dtype
+    (float64, complex128, float64)
+    >>> rg.set_default_dtype(rg.float32)
+    """
+    dtype = as_dtype(d)
+    if dtype not in (float32, float64):
+        raise DTypeError(f"the default dtype is float32 or float64, not {dtype}")
+    if is_tracing():
+        raise TraceError(
+            "set_default_dtype changes the whole program, and cannot be called in a function that "
+            "is traced; call it before"
+        )
+    if dtype is DEFAULT.real:
+        return
+    end_run()
+    materialize([b for ref in list(BUFFERS) if (b := ref()) is not None])
+    DEFAULT.real, DEFAULT.complex = dtype, dtype.complex
+    SITES.clear()
+    call_kind.forget()
+    for cache in list(CACHES):
+        cache.forget()
+
+
 KINDS: dict[str, tuple[DType, ...]] = {
     "bool": (bool_,),
     "signed integer": tuple(d for d in DTYPES if d.kind == "int"),
@@ -191,8 +242,8 @@ class NamespaceInfo:
         """The dtypes of arrays that are made of Python numbers."""
         _on_cpu(device)
         return {
-            "real floating": float32,
-            "complex floating": complex64,
+            "real floating": DEFAULT.real,
+            "complex floating": DEFAULT.complex,
             "integral": int64,
             "indexing": int64,
         }

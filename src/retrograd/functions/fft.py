@@ -1,7 +1,8 @@
 """Discrete Fourier transforms: the `fft` extension of the array API standard.
 
 With `norm="backward"` (the default) the inverse divides by n, with `"forward"` the other way does,
-and with `"ortho"` both divide by the square root of n. Gradients are transforms too.
+and with `"ortho"` both divide by the square root of n. PyTorch's `dim` is taken beside `axis` and
+`axes`. Gradients are transforms too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.eager.default_dtype import DEFAULT
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import (
@@ -19,6 +21,7 @@ from retrograd.functions.broadcasting import (
     listed_axes,
     normal_axis,
     number,
+    one_axis,
     promote_to_float,
 )
 from retrograd.functions.creation import asarray
@@ -34,10 +37,10 @@ from retrograd.ops.shape import Concat, expand, flip, pad, slice_axis
 
 Sizes = Sequence[int] | None
 
-_POWER = {"backward": (0.0, -1.0), "ortho": (-0.5, -0.5), "forward": (-1.0, 0.0)}
+_POWER = {None: (0.0, -1.0), "backward": (0.0, -1.0), "ortho": (-0.5, -0.5), "forward": (-1.0, 0.0)}
 
 
-def _scaled(z: Node, n: int | Dim, norm: str, inverse: bool) -> Node:
+def _scaled(z: Node, n: int | Dim, norm: str | None, inverse: bool) -> Node:
     """A transform times its factor, `n` to a power."""
     power, real_type = _power(norm, inverse), z.type.with_dtype(z.dtype.real)
     if power == 0 or n == 1:
@@ -50,7 +53,7 @@ def _scaled(z: Node, n: int | Dim, norm: str, inverse: bool) -> Node:
     return complex_(real(z) * by, imag(z) * by)
 
 
-def _power(norm: str, inverse: bool) -> float:
+def _power(norm: str | None, inverse: bool) -> float:
     if norm not in _POWER:
         raise OptionError(f"norm is 'backward', 'ortho' or 'forward', not {norm!r}")
     return _POWER[norm][inverse]
@@ -82,7 +85,7 @@ def _resized(x: Node, n: Any, axis: int, what: str) -> Node:
     return pad(x, (0,) * x.type.rank, high)
 
 
-def _transform(x: Node, n: Any, axis: Any, norm: str, inverse: bool, what: str) -> Node:
+def _transform(x: Node, n: Any, axis: Any, norm: str | None, inverse: bool, what: str) -> Node:
     x = _complex(x)
     axis = normal_axis(axis, x.type.rank, what)
     x = _resized(x, n, axis, what)
@@ -103,7 +106,15 @@ def _axes(x: Node, s: Any, axes: Any, what: str) -> list[tuple[int, Any]]:
 
 
 @op_function
-def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def fft(
+    x: ArrayLike,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = "backward",
+    *,
+    dim: int | None = None,
+) -> Any:
     """`y_k = sum_j exp(-2 pi i j k / n) x_j` along an axis, cut or filled with zeros to n.
 
     Raises `ShapeError` for an empty axis. Where its size is symbolic the transform is NumPy's.
@@ -116,11 +127,19 @@ def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "b
     >>> rg.fft.fft(rg.tensor([1.0, 0.0, 0.0, 0.0])).tolist()
     [(1+0j), (1+0j), (1+0j), (1+0j)]
     """
-    return _transform(as_node(x), n, axis, norm, False, "fft")
+    return _transform(as_node(x), n, one_axis(axis, dim, -1), norm, False, "fft")
 
 
 @op_function
-def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def ifft(
+    x: ArrayLike,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = "backward",
+    *,
+    dim: int | None = None,
+) -> Any:
     """The inverse of `fft`: `x_j = 1/n sum_k exp(2 pi i j k / n) y_k`.
 
     Shapes, dtypes, `norm` and errors are those of `fft`: `ShapeError` for an empty axis.
@@ -129,17 +148,25 @@ def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     >>> rg.fft.ifft([4.0, 0.0, 0.0, 0.0]).real.tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
-    return _transform(as_node(x), n, axis, norm, True, "ifft")
+    return _transform(as_node(x), n, one_axis(axis, dim, -1), norm, True, "ifft")
 
 
-def _several(x: Node, s: Any, axes: Any, norm: str, inverse: bool, what: str) -> Node:
+def _several(x: Node, s: Any, axes: Any, norm: str | None, inverse: bool, what: str) -> Node:
     for axis, n in _axes(x, s, axes, what):
         x = _transform(x, n, axis, norm, inverse, what)
     return x
 
 
 @op_function
-def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
+def fftn(
+    x: ArrayLike,
+    /,
+    s: Sizes = None,
+    axes: Sizes = None,
+    norm: str | None = "backward",
+    *,
+    dim: Sizes = None,
+) -> Any:
     """`fft` along several axes, all by default; `s` are the sizes to cut or fill to.
 
     `[..., *m]` to `[..., *s]`, complex. `ShapeError` for an empty axis, `AxisError` for an axis
@@ -149,11 +176,19 @@ def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "b
     >>> rg.fft.fftn([[1.0, 0.0], [0.0, 0.0]]).real.tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    return _several(as_node(x), s, axes, norm, False, "fftn")
+    return _several(as_node(x), s, one_axis(axes, dim), norm, False, "fftn")
 
 
 @op_function
-def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
+def ifftn(
+    x: ArrayLike,
+    /,
+    s: Sizes = None,
+    axes: Sizes = None,
+    norm: str | None = "backward",
+    *,
+    dim: Sizes = None,
+) -> Any:
     """The inverse of `fftn`.
 
     Shapes and errors are those of `fftn`: `ShapeError` for an empty axis.
@@ -162,12 +197,18 @@ def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "
     >>> rg.fft.ifftn([[1.0, 1.0], [1.0, 1.0]]).real.tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
-    return _several(as_node(x), s, axes, norm, True, "ifftn")
+    return _several(as_node(x), s, one_axis(axes, dim), norm, True, "ifftn")
 
 
 @op_function
 def fft2(
-    x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
+    x: ArrayLike,
+    /,
+    s: Sizes = None,
+    axes: Sizes = (-2, -1),
+    norm: str | None = "backward",
+    *,
+    dim: Sizes = None,
 ) -> Any:
     """`fftn` along two axes, the last by default.
 
@@ -178,12 +219,18 @@ def fft2(
     >>> rg.fft.fft2([[1.0, 0.0], [0.0, 0.0]]).tolist()
     [[(1+0j), (1+0j)], [(1+0j), (1+0j)]]
     """
-    return _several(as_node(x), s, axes, norm, False, "fft2")
+    return _several(as_node(x), s, one_axis(axes, dim, (-2, -1)), norm, False, "fft2")
 
 
 @op_function
 def ifft2(
-    x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
+    x: ArrayLike,
+    /,
+    s: Sizes = None,
+    axes: Sizes = (-2, -1),
+    norm: str | None = "backward",
+    *,
+    dim: Sizes = None,
 ) -> Any:
     """The inverse of `fft2`.
 
@@ -193,7 +240,7 @@ def ifft2(
     >>> rg.fft.ifft2([[1.0, 1.0], [1.0, 1.0]]).real.tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
-    return _several(as_node(x), s, axes, norm, True, "ifft2")
+    return _several(as_node(x), s, one_axis(axes, dim, (-2, -1)), norm, True, "ifft2")
 
 
 def _real_input(x: Node, what: str) -> Node:
@@ -202,13 +249,13 @@ def _real_input(x: Node, what: str) -> Node:
     return x
 
 
-def _rfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
+def _rfft(x: Node, n: Any, axis: Any, norm: str | None, what: str) -> Node:
     y = _transform(_real_input(x, what), n, axis, norm, False, what)
     axis = normal_axis(axis, y.type.rank, what)
     return slice_axis(y, axis, 0, y.shape[axis] // 2 + 1)
 
 
-def _irfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
+def _irfft(x: Node, n: Any, axis: Any, norm: str | None, what: str) -> Node:
     """Put back the half that is the conjugate of the other, and transform."""
     x = _complex(x)
     axis = normal_axis(axis, x.type.rank, what)
@@ -224,7 +271,15 @@ def _irfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
 
 
 @op_function
-def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def rfft(
+    x: ArrayLike,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = "backward",
+    *,
+    dim: int | None = None,
+) -> Any:
     """The first `n // 2 + 1` elements of the `fft` of real numbers; the others are conjugates.
 
     `[..., n]` real to `[..., n // 2 + 1]` complex. `DTypeError` for complex numbers, `ShapeError`
@@ -234,11 +289,19 @@ def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     >>> rg.fft.rfft([1.0, 0.0, 0.0, 0.0]).real.tolist()
     [1.0, 1.0, 1.0]
     """
-    return _rfft(as_node(x), n, axis, norm, "rfft")
+    return _rfft(as_node(x), n, one_axis(axis, dim, -1), norm, "rfft")
 
 
 @op_function
-def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def irfft(
+    x: ArrayLike,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = "backward",
+    *,
+    dim: int | None = None,
+) -> Any:
     """The inverse of `rfft`, n real numbers; by default twice the size of x less 2.
 
     `[..., n // 2 + 1]` to `[..., n]` real. `ShapeError` for an empty axis, `AxisError` for an axis
@@ -248,10 +311,10 @@ def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
     >>> rg.fft.irfft([1.0, 1.0, 1.0]).tolist()
     [1.0, 0.0, 0.0, 0.0]
     """
-    return _irfft(as_node(x), n, axis, norm, "irfft")
+    return _irfft(as_node(x), n, one_axis(axis, dim, -1), norm, "irfft")
 
 
-def _several_real(x: Node, s: Any, axes: Any, norm: str, what: str) -> Node:
+def _several_real(x: Node, s: Any, axes: Any, norm: str | None, what: str) -> Node:
     *others, (last, n) = _axes(_real_input(x, what), s, axes, what)
     x = _rfft(x, n, last, norm, what)
     for axis, n in others:
@@ -259,7 +322,7 @@ def _several_real(x: Node, s: Any, axes: Any, norm: str, what: str) -> Node:
     return x
 
 
-def _several_halves(x: Node, s: Any, axes: Any, norm: str, what: str) -> Node:
+def _several_halves(x: Node, s: Any, axes: Any, norm: str | None, what: str) -> Node:
     *others, (last, n) = _axes(x, s, axes, what)
     for axis, size in others:
         x = _transform(x, size, axis, norm, True, what)
@@ -267,7 +330,15 @@ def _several_halves(x: Node, s: Any, axes: Any, norm: str, what: str) -> Node:
 
 
 @op_function
-def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
+def rfftn(
+    x: ArrayLike,
+    /,
+    s: Sizes = None,
+    axes: Sizes = None,
+    norm: str | None = "backward",
+    *,
+    dim: Sizes = None,
+) -> Any:
     """`rfft` along the last of the axes, then `fft` along the others.
 
     The last axis becomes `n // 2 + 1` long in the shape. `DTypeError` for complex numbers,
@@ -277,11 +348,19 @@ def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "
     >>> rg.fft.rfftn(rg.ones((4, 4))).shape
     (4, 3)
     """
-    return _several_real(as_node(x), s, axes, norm, "rfftn")
+    return _several_real(as_node(x), s, one_axis(axes, dim), norm, "rfftn")
 
 
 @op_function
-def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
+def irfftn(
+    x: ArrayLike,
+    /,
+    s: Sizes = None,
+    axes: Sizes = None,
+    norm: str | None = "backward",
+    *,
+    dim: Sizes = None,
+) -> Any:
     """The inverse of `rfftn`.
 
     The last axis becomes `2 (m - 1)` long in the shape, or as `s` says. `ShapeError` for an empty
@@ -291,12 +370,18 @@ def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = 
     >>> rg.fft.irfftn(rg.ones((4, 3))).shape
     (4, 4)
     """
-    return _several_halves(as_node(x), s, axes, norm, "irfftn")
+    return _several_halves(as_node(x), s, one_axis(axes, dim), norm, "irfftn")
 
 
 @op_function
 def rfft2(
-    x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
+    x: ArrayLike,
+    /,
+    s: Sizes = None,
+    axes: Sizes = (-2, -1),
+    norm: str | None = "backward",
+    *,
+    dim: Sizes = None,
 ) -> Any:
     """`rfftn` along two axes, the last by default.
 
@@ -306,12 +391,18 @@ def rfft2(
     >>> rg.fft.rfft2(rg.ones((4, 4))).shape
     (4, 3)
     """
-    return _several_real(as_node(x), s, axes, norm, "rfft2")
+    return _several_real(as_node(x), s, one_axis(axes, dim, (-2, -1)), norm, "rfft2")
 
 
 @op_function
 def irfft2(
-    x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
+    x: ArrayLike,
+    /,
+    s: Sizes = None,
+    axes: Sizes = (-2, -1),
+    norm: str | None = "backward",
+    *,
+    dim: Sizes = None,
 ) -> Any:
     """The inverse of `rfft2`.
 
@@ -321,14 +412,22 @@ def irfft2(
     >>> rg.fft.irfft2(rg.ones((4, 3))).shape
     (4, 4)
     """
-    return _several_halves(as_node(x), s, axes, norm, "irfft2")
+    return _several_halves(as_node(x), s, one_axis(axes, dim, (-2, -1)), norm, "irfft2")
 
 
-_OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+_OTHER = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 @op_function
-def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def hfft(
+    x: ArrayLike,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = "backward",
+    *,
+    dim: int | None = None,
+) -> Any:
     """The `fft` of what is half of a sequence with `x_-j = conj(x_j)`: n real numbers.
 
     `[..., n // 2 + 1]` complex to `[..., n]` real. `ShapeError` for an empty axis.
@@ -337,11 +436,19 @@ def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     >>> rg.fft.hfft([1.0, 1.0, 1.0]).tolist()
     [4.0, 0.0, 0.0, 0.0]
     """
-    return _irfft(conj(_complex(as_node(x))), n, axis, _other(norm), "hfft")
+    return _irfft(conj(_complex(as_node(x))), n, one_axis(axis, dim, -1), _other(norm), "hfft")
 
 
 @op_function
-def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def ihfft(
+    x: ArrayLike,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = "backward",
+    *,
+    dim: int | None = None,
+) -> Any:
     """The inverse of `hfft`.
 
     `[..., n]` real to `[..., n // 2 + 1]` complex. `DTypeError` for complex numbers, `ShapeError`
@@ -351,10 +458,10 @@ def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
     >>> rg.fft.ihfft([4.0, 0.0, 0.0, 0.0]).real.tolist()
     [1.0, 1.0, 1.0]
     """
-    return conj(_rfft(as_node(x), n, axis, _other(norm), "ihfft"))
+    return conj(_rfft(as_node(x), n, one_axis(axis, dim, -1), _other(norm), "ihfft"))
 
 
-def _other(norm: str) -> str:
+def _other(norm: str | None) -> str:
     _power(norm, False)
     return _OTHER[norm]
 
@@ -389,7 +496,7 @@ def _frequencies(f: Any, n: Any, d: Any, dtype: Any, device: Any) -> Tensor:
     count = n if isinstance(n, Dim) else integer(n, "fftfreq: n")
     if isinstance(count, int) and count < 1:
         raise ShapeError(f"fftfreq: a transform has at least one element, not {count}")
-    kind = as_dtype("float32" if dtype is None else dtype)
+    kind = as_dtype(dtype or DEFAULT.real)
     if not kind.is_float:
         raise DTypeError(f"frequencies are floating numbers, not {kind}")
     if isinstance(count, Dim):
@@ -417,7 +524,13 @@ def _shifts(x: Any, axes: Any, inverse: bool) -> Any:
     return roll(x, tuple(-(s) if inverse else s for s in steps), axis=found)
 
 
-def fftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Any:
+def fftshift(
+    x: ArrayLike,
+    /,
+    axes: int | Sequence[int] | None = None,
+    *,
+    dim: int | Sequence[int] | None = None,
+) -> Any:
     """Move the element of frequency 0 to the middle.
 
     Shape and dtype stay; all axes by default. `AxisError` for an axis that x does not have.
@@ -426,10 +539,16 @@ def fftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Any
     >>> rg.fft.fftshift([0, 1, -2, -1]).tolist()
     [-2, -1, 0, 1]
     """
-    return _shifts(asarray(x), axes, False)
+    return _shifts(asarray(x), one_axis(axes, dim), False)
 
 
-def ifftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Any:
+def ifftshift(
+    x: ArrayLike,
+    /,
+    axes: int | Sequence[int] | None = None,
+    *,
+    dim: int | Sequence[int] | None = None,
+) -> Any:
     """The inverse of `fftshift`.
 
     Shape and dtype stay; all axes by default. `AxisError` for an axis that x does not have.
@@ -438,7 +557,7 @@ def ifftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> An
     >>> rg.fft.ifftshift([-2, -1, 0, 1]).tolist()
     [0, 1, -2, -1]
     """
-    return _shifts(asarray(x), axes, True)
+    return _shifts(asarray(x), one_axis(axes, dim), True)
 
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from retrograd.eager.conversion import as_array
+from retrograd.eager.conversion import as_array, holds_arrays
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.immediate.slicing import basic_indexing
 from retrograd.eager.lazy_tensor import LazyTensor
@@ -18,14 +18,28 @@ from retrograd.functions.broadcasting import (
     broadcast_shapes,
     broadcast_to,
     normal_axis,
+    one_axis,
 )
-from retrograd.ir import Dim, Node, Shape, as_dtype, as_shape, bool_, float32, int64, product
+from retrograd.ir import (
+    Dim,
+    DType,
+    Node,
+    Shape,
+    as_dtype,
+    as_shape,
+    bool_,
+    float32,
+    full,
+    int64,
+    product,
+    spec,
+)
 from retrograd.ir.source import REFUSALS, locate, user_source
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
 from retrograd.ops.assume import is_less_here
 from retrograd.ops.index import Gather, RavelIndex
-from retrograd.ops.leaf import Iota, constant
+from retrograd.ops.leaf import Iota, SizeOf, constant
 
 
 @op_function
@@ -195,15 +209,35 @@ def _item(k: Any) -> Any:
         ) from None
 
 
-def _basic(x: Node, items: list[Any]) -> Node:
-    """Slices, integers and new axes."""
+class Box(NamedTuple):
+    """What a key of slices, integers and new axes takes: starts, stops and steps along all axes in
+    ascending order; which axes are reversed then; and the axes of the result, -1 for new ones."""
+
+    starts: tuple[Any, ...]
+    stops: tuple[Any, ...]
+    steps: tuple[int, ...]
+    flips: tuple[int, ...]
+    axes: tuple[int, ...]
+
+    def takes_all(self, x: Node) -> bool:
+        """Whether it takes all elements, in their order."""
+        whole = self.stops == x.shape and not any(s != 1 for s in self.steps)
+        return whole and self.starts == (0,) * x.type.rank
+
+    def slice(self, x: Node) -> Node:
+        """The elements, before any are reversed."""
+        return ops.Slice(self.starts, self.stops, self.steps)(x)
+
+
+def box_of(x: Node, items: list[Any]) -> Box:
+    """What such a key takes of x."""
     starts: list[Any] = []
     stops: list[Any] = []
-    steps, flips, shape = [], [], []
+    steps, flips, axes = [], [], []
     axis = 0
     for k in items:
         if k is None:
-            shape.append(-1)  # marks a new axis
+            axes.append(-1)
             continue
         n = x.shape[axis]
         start: int | Dim
@@ -212,7 +246,7 @@ def _basic(x: Node, items: list[Any]) -> Node:
             start, stop, step = _range(k, n, axis)
             if step < 0:
                 flips.append(axis)
-            shape.append(axis)
+            axes.append(axis)
         else:
             if isinstance(n, int) and not -n <= k < n:
                 raise IndexRangeError(f"index {k} on axis {axis} of size {n}")
@@ -222,12 +256,17 @@ def _basic(x: Node, items: list[Any]) -> Node:
         stops.append(stop)
         steps.append(abs(step))
         axis += 1
-    if flips:
-        whole = ops.Slice(tuple(starts), tuple(stops), tuple(steps))
-        x = ops.flip(whole(x), flips)
-    elif tuple(starts) != (0,) * axis or tuple(stops) != x.shape or any(s != 1 for s in steps):
-        x = ops.Slice(tuple(starts), tuple(stops), tuple(steps))(x)
-    return ops.reshape(x, tuple(1 if a == -1 else x.shape[a] for a in shape))
+    return Box(tuple(starts), tuple(stops), tuple(steps), tuple(flips), tuple(axes))
+
+
+def _basic(x: Node, items: list[Any]) -> Node:
+    """Slices, integers and new axes."""
+    box = box_of(x, items)
+    if box.flips:
+        x = ops.flip(box.slice(x), box.flips)
+    elif not box.takes_all(x):
+        x = box.slice(x)
+    return ops.reshape(x, tuple(1 if a == -1 else x.shape[a] for a in box.axes))
 
 
 def _range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:
@@ -354,26 +393,55 @@ def index_of(indices: ArrayLike, what: str) -> Node:
 
 
 @op_function
-def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Any:
+def take(
+    x: ArrayLike, indices: ArrayLike, /, axis: int | None = None, *, dim: int | None = None
+) -> Any:
     """Elements of x at the given positions along an axis; indices may have any shape.
 
     `[..., n, ...]` and indices `[*I]` give `[..., *I, ...]`; negative indices count from the end.
     The cotangent is added at the positions. `IndexRangeError` for an index outside the axis,
-    `DTypeError` for indices that are not integers, `ShapeError` for an array of several axes
-    without `axis`.
+    `DTypeError` for indices that are not integers. Without `axis` the elements are counted in
+    row-major order, as if x were flattened.
 
     >>> import retrograd as rg
     >>> rg.take([10, 20, 30], [2, 0, -1]).tolist()
     [30, 10, 30]
     """
     x, index = as_node(x), index_of(indices, "take")
-    if axis is None and x.type.rank != 1:
-        raise ShapeError(f"take from the shape {x.shape} needs an axis")
+    axis = one_axis(axis, dim)
+    if axis is None:
+        x = ops.reshape(x, (x.type.size,))
     return Gather(normal_axis(0 if axis is None else axis, x.type.rank, "take"))(x, index)
 
 
 @op_function
-def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Any:
+def rows_from_front(x: ArrayLike, indices: ArrayLike, /, of: str) -> Any:
+    """`take` of rows by indices of which none counts from the end, called `of` in errors."""
+    x, index = as_node(x), index_of(indices, "take")
+    return Gather(0, 0, of)(x, _from_front(index, x.shape[0]))
+
+
+@op_function
+def along_from_front(x: ArrayLike, indices: ArrayLike, /, axis: int, of: str) -> Any:
+    """`take_along_axis` by indices of which none counts from the end, called `of` in errors."""
+    x, index = as_node(x), index_of(indices, "take_along_axis")
+    return _along(x, _from_front(index, x.shape[axis]), axis, of)
+
+
+def _from_front(index: Node, size: int | Dim) -> Node:
+    """Indices of which negative ones are out of range too: as `index - size`, which errors know."""
+    if index.dtype.kind == "uint":
+        return index
+    wide = el.cast(index, int64)
+    size_of = SizeOf(size, int64)() if isinstance(size, Dim) else full(size, spec((), int64))
+    beyond = el.sub(wide, broadcast_to(size_of, wide.shape))
+    return el.select(el.lt(wide, full(0, wide.type)), beyond, wide)
+
+
+@op_function
+def take_along_axis(
+    x: ArrayLike, indices: ArrayLike, /, axis: int = -1, *, dim: int | None = None
+) -> Any:
     """`y[i, j, ...] = x[i, indices[i, j, ...], ...]`: other axes run together and broadcast.
 
     The result has the shape of the indices, broadcast. `IndexRangeError` for an index outside the
@@ -384,7 +452,12 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Any:
     >>> rg.take_along_axis([[1, 2], [3, 4]], [[1], [0]]).tolist()
     [[2], [3]]
     """
+    axis = one_axis(axis, dim, -1)
     x, index = as_node(x), index_of(indices, "take_along_axis")
+    return _along(x, index, axis)
+
+
+def _along(x: Node, index: Node, axis: int, of: str = "") -> Node:
     rank = x.type.rank
     if index.type.rank != rank:
         raise ShapeError(f"take_along_axis of {x.shape} by indices {index.shape}: ranks differ")
@@ -394,15 +467,53 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Any:
     x, index = (
         broadcast_to(ops.permute(n, (*others, at)), (*lead, n.shape[at])) for n in (x, index)
     )
-    return ops.permute(Gather(rank - 1, rank - 1)(x, index), ops.inverse((*others, at)))
+    return ops.permute(Gather(rank - 1, rank - 1, of)(x, index), ops.inverse((*others, at)))
 
 
 def of_dtype(value: ArrayLike, x: Node, what: str) -> Node:
-    """A value to put into x, in its dtype; floats do not go into integers unasked."""
+    """A value to put into x, in its dtype: one of the same kind, as NumPy's casting "same_kind" has
+    it. Python's numbers go where they fit."""
+    if x.dtype is bool_ and value.__class__ is int and value in (0, 1):
+        value = bool(value)
+    elif isinstance(value, list | tuple) and not holds_arrays(value):
+        value = as_array(value, _dtype_of_numbers(value, x.dtype))
     node = as_node(value, x.dtype)
-    if node.dtype.is_float > x.dtype.is_float:
-        raise DTypeError(f"{what}: {node.dtype} values into a {x.dtype} array; cast one of them")
+    if not same_kind(node.dtype, x.dtype):
+        raise DTypeError(unfit(node.dtype, x.dtype, what))
     return el.cast(node, x.dtype)
+
+
+def _dtype_of_numbers(value: Any, dtype: DType) -> DType | None:
+    """The dtype for nested sequences of Python's numbers: that of what they go into, if they are of
+    its kind."""
+    own = as_array(value).dtype
+    return dtype if own.kind != "b" and _fits_numbers(as_dtype(own), dtype) else None
+
+
+def _fits_numbers(own: DType, dtype: DType) -> bool:
+    """Whether Python's numbers of a kind go into a dtype that has room for them."""
+    return (own.is_integer and dtype.is_integer) or same_kind(own, dtype)
+
+
+_KINDS = ("bool", "uint", "int", "float", "complex")
+
+
+def same_kind(given: DType, dtype: DType) -> bool:
+    """Whether values of a dtype go into arrays of another: of the same kind, or of one behind it in
+    bool, unsigned and signed integers, floats, complex numbers."""
+    return _KINDS.index(given.kind) <= _KINDS.index(dtype.kind)
+
+
+def unfit(given: DType, dtype: DType, what: str) -> str:
+    """What to say where values may not go into an array."""
+    lost = "their sign" if given.is_integer and dtype.is_integer else "part of them"
+    if dtype is bool_:
+        remedy = "assign a comparison, such as value != 0"
+    elif given.is_complex:
+        remedy = "assign value.real, or make the array complex"
+    else:
+        remedy = f"assign value.astype(rg.{dtype}), or make the array {given}"
+    return f"{what}: {given} values into a {dtype} array would lose {lost}; {remedy}"
 
 
 @op_function

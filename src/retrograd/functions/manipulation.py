@@ -19,6 +19,7 @@ from retrograd.functions.broadcasting import (
     normal_axes,
     normal_axis,
     number,
+    one_axis,
 )
 from retrograd.ir import Dim, Node, Shape, TensorType, as_shape, bool_, full, int64, product
 from retrograd.ops import elementwise as el
@@ -130,7 +131,7 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Any:
 
 
 @op_function
-def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Any:
+def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0, *, dim: int | None = None) -> Any:
     """New axes of size 1 at the given positions of the result.
 
     The elements and the dtype stay. `AxisError` for a position beyond the result's shape,
@@ -140,6 +141,7 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Any:
     >>> rg.expand_dims([1, 2], axis=1).tolist()
     [[1], [2]]
     """
+    axis = one_axis(axis, dim, 0)
     x = as_node(x)
     n = len(axis) if isinstance(axis, tuple | list) else 1
     if axis is None:
@@ -150,20 +152,28 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Any:
 
 
 @op_function
-def squeeze(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
+def squeeze(
+    x: ArrayLike,
+    /,
+    axis: int | Sequence[int] | None = None,
+    *,
+    dim: int | Sequence[int] | None = None,
+) -> Any:
     """Drop axes of size 1: those given, which must have that size, or all that have it.
 
-    The elements and the dtype stay. `ShapeError` for an axis of another size, `AxisError` for one
-    that x does not have.
+    The elements and the dtype stay. `ShapeError` for an axis of another size, which PyTorch's `dim`
+    in place of `axis` leaves as it is; `AxisError` for one that x does not have.
 
     >>> import retrograd as rg
     >>> rg.squeeze([[[1, 2]]], axis=0).shape
     (1, 2)
     """
     x = as_node(x)
-    if axis is None:
+    if axis is None and dim is None:
         axis = tuple(i for i, d in enumerate(x.shape) if d == 1)
-    axes = normal_axes(axis, x.type.rank, "squeeze")
+    axes = normal_axes(one_axis(axis, dim), x.type.rank, "squeeze")
+    if dim is not None:
+        axes = tuple(a for a in axes if x.shape[a] == 1)
     for a in axes:
         if x.shape[a] != 1:
             raise ShapeError(f"squeeze of axis {a} of {x.shape}, whose size is not 1")
@@ -210,7 +220,8 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     return broadcasting.broadcast_shapes(*(as_shape(s) for s in shapes))
 
 
-def _alike(arrays: Sequence[ArrayLike], what: str) -> list[Node]:
+def alike_of(arrays: Sequence[ArrayLike], what: str) -> list[Node]:
+    """Nodes of one dtype, of a sequence of arrays, or of one along its first axis."""
     if isinstance(arrays, Node):
         arrays = unstack(arrays)
     if not len(arrays):
@@ -220,7 +231,7 @@ def _alike(arrays: Sequence[ArrayLike], what: str) -> list[Node]:
 
 @op_function
 @joined_by(np.concatenate)
-def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Any:
+def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0, *, dim: int | None = None) -> Any:
     """Join arrays along an axis; None flattens them first.
 
     `[..., n, ...]` and `[..., m, ...]` to `[..., n + m, ...]`; the dtypes are promoted.
@@ -231,15 +242,21 @@ def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Any:
     >>> rg.concat([[1, 2], [3]]).tolist()
     [1, 2, 3]
     """
-    nodes = _alike(arrays, "concat")
+    axis = one_axis(axis, dim, 0)
+    nodes = alike_of(arrays, "concat")
     if axis is None:
         nodes, axis = [ops.reshape(n, (n.type.size,)) for n in nodes], 0
+    return joined(nodes, axis)
+
+
+def joined(nodes: Sequence[Node], axis: int) -> Node:
+    """`concat` of nodes of one dtype."""
     return ops.Concat(normal_axis(axis, nodes[0].type.rank, "concat"))(*nodes)
 
 
 @op_function
 @joined_by(np.stack)
-def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Any:
+def stack(arrays: Sequence[ArrayLike], /, axis: int = 0, *, dim: int | None = None) -> Any:
     """Join arrays of one shape along a new axis.
 
     k arrays `[n, ...]` to `[k, n, ...]`, the new axis at `axis`; the dtypes are promoted.
@@ -250,16 +267,22 @@ def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Any:
     >>> rg.stack([[1, 2], [3, 4]], axis=1).tolist()
     [[1, 3], [2, 4]]
     """
-    nodes = _alike(arrays, "stack")
+    axis = one_axis(axis, dim, 0)
+    nodes = alike_of(arrays, "stack")
     for n in nodes[1:]:
         if n.shape != nodes[0].shape:
             raise ShapeError(f"stack takes arrays of one shape, not {nodes[0].shape} and {n.shape}")
+    return stacked(nodes, axis)
+
+
+def stacked(nodes: Sequence[Node], axis: int) -> Node:
+    """`stack` of nodes of one type."""
     at = normal_axis(axis, nodes[0].type.rank, "stack", 1)
     return ops.Concat(at)(*(expand_dims(n, at) for n in nodes))
 
 
 @op_function
-def unstack(x: ArrayLike, /, axis: int = 0) -> Any:
+def unstack(x: ArrayLike, /, axis: int = 0, *, dim: int | None = None) -> Any:
     """The slices along an axis, as a tuple. How many there are is part of the program, so that a
     symbolic size is refused: `rg.scan` and `rg.vmap` go along such an axis.
 
@@ -269,26 +292,33 @@ def unstack(x: ArrayLike, /, axis: int = 0) -> Any:
     >>> [x.tolist() for x in rg.unstack([[1, 2], [3, 4]])]
     [[1, 2], [3, 4]]
     """
+    axis = one_axis(axis, dim, 0)
     x = as_node(x)
     at = normal_axis(axis, x.type.rank, "unstack")
-    n = _known_size(x, at, "unstack")
+    n = known_size(x, at, "unstack")
     return tuple(squeeze(ops.slice_axis(x, at, i, i + 1), at) for i in range(n))
 
 
 @op_function
-def split(x: ArrayLike, /, sections: int | Sequence[int], axis: int = 0) -> Any:
+def split(
+    x: ArrayLike, /, sections: int | Sequence[int], axis: int = 0, *, dim: int | None = None
+) -> Any:
     """Parts along an axis, as a tuple: so many equal parts, or parts of the given sizes.
 
     `[..., n, ...]` to `[..., n_i, ...]`, where the `n_i` sum to n. `ShapeError` where they do not,
-    or n is no multiple of the number of parts; `AxisError` for an axis that x does not have.
+    or n is no multiple of the number of parts; `AxisError` for an axis that x does not have. With
+    PyTorch's `dim` in place of `axis` a number is, as in PyTorch, the size of the parts, of which
+    the last may be smaller.
 
     >>> import retrograd as rg
     >>> [x.tolist() for x in rg.split([1, 2, 3, 4], [1, 3])]
     [[1], [2, 3, 4]]
     """
     x = as_node(x)
-    at = normal_axis(axis, x.type.rank, "split")
+    at = normal_axis(one_axis(axis, dim, 0), x.type.rank, "split")
     n = x.shape[at]
+    if dim is not None and not isinstance(sections, tuple | list):
+        sections = pieces(sections, known_size(x, at, "split"))
     if isinstance(sections, tuple | list):
         sizes = [s if isinstance(s, Dim) else integer(s, "split: a size") for s in sections]
     else:
@@ -305,7 +335,15 @@ def split(x: ArrayLike, /, sections: int | Sequence[int], axis: int = 0) -> Any:
     return tuple(ops.slice_axis(x, at, e - s, e) for s, e in zip(sizes, ends, strict=True))
 
 
-def _known_size(x: Node, axis: int, what: str) -> int:
+def pieces(size: Any, n: int) -> list[int]:
+    """The sizes of parts of n elements that have one size, but for the last."""
+    each = integer(size, "split: the size of a part")
+    if each < 0 or (each == 0 and n):
+        raise ShapeError(f"split of {n} elements into parts of {each}")
+    return [min(each, n - i) for i in range(0, n, each)] if n else [0]
+
+
+def known_size(x: Node, axis: int, what: str) -> int:
     n = x.shape[axis]
     if isinstance(n, Dim):
         raise ShapeError(
@@ -316,7 +354,13 @@ def _known_size(x: Node, axis: int, what: str) -> int:
 
 
 @op_function
-def flip(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
+def flip(
+    x: ArrayLike,
+    /,
+    axis: int | Sequence[int] | None = None,
+    *,
+    dims: int | Sequence[int] | None = None,
+) -> Any:
     """The order reversed along the given axes, all by default.
 
     Shape and dtype stay. `AxisError` for an axis that x does not have.
@@ -326,12 +370,14 @@ def flip(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
     [3, 2, 1]
     """
     x = as_node(x)
-    axes = normal_axes(axis, x.type.rank, "flip")
+    axes = normal_axes(one_axis(axis, dims), x.type.rank, "flip")
     return ops.flip(x, axes)
 
 
 @op_function
-def roll(x: ArrayLike, /, shift: Any, axis: Any = None) -> Any:
+def roll(
+    x: ArrayLike, /, shift: Any = None, axis: Any = None, *, shifts: Any = None, dims: Any = None
+) -> Any:
     """Elements moved along axes by `shift`, a number for each axis or one for all; those that leave
     come in at the other end. Without an axis, x is rolled as if it were flattened.
 
@@ -343,6 +389,7 @@ def roll(x: ArrayLike, /, shift: Any, axis: Any = None) -> Any:
     [3, 1, 2]
     """
     x = as_node(x)
+    axis, shift = one_axis(axis, dims or None), one_axis(shift, shifts)
     if axis is None:
         flat = roll(ops.reshape(x, (x.type.size,)), shift, 0)
         return ops.reshape(flat, x.shape)
@@ -432,8 +479,9 @@ def mask_below(rows: int | Dim, columns: int | Dim, k: int = 0) -> Node:
 
 
 @op_function
-def tril(x: ArrayLike, /, *, k: int = 0) -> Any:
-    """The lower triangles of matrices, on and below diagonal k; zero elsewhere.
+def tril(x: ArrayLike, /, diagonal: int = 0, *, k: int = 0) -> Any:
+    """The lower triangles of matrices, on and below diagonal k, which is also
+    called `diagonal`; zero elsewhere.
 
     `[..., m, n]` to the same. `ShapeError` for an array of less than two axes.
 
@@ -441,12 +489,13 @@ def tril(x: ArrayLike, /, *, k: int = 0) -> Any:
     >>> rg.tril([[1, 2], [3, 4]]).tolist()
     [[1, 0], [3, 4]]
     """
-    return _triangle(x, k, True)
+    return _triangle(x, k or diagonal, True)
 
 
 @op_function
-def triu(x: ArrayLike, /, *, k: int = 0) -> Any:
-    """The upper triangles of matrices, on and above diagonal k; zero elsewhere.
+def triu(x: ArrayLike, /, diagonal: int = 0, *, k: int = 0) -> Any:
+    """The upper triangles of matrices, on and above diagonal k, which is also
+    called `diagonal`; zero elsewhere.
 
     `[..., m, n]` to the same. `ShapeError` for an array of less than two axes.
 
@@ -454,15 +503,15 @@ def triu(x: ArrayLike, /, *, k: int = 0) -> Any:
     >>> rg.triu([[1, 2], [3, 4]]).tolist()
     [[1, 2], [0, 4]]
     """
-    return _triangle(x, k, False)
+    return _triangle(x, k or diagonal, False)
 
 
 @op_function
 def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> Any:
     """Coordinate arrays of the grid spanned by vectors, as a tuple.
 
-    Of `[n]` and `[m]`, two arrays `[m, n]`, with `indexing="ij"` `[n, m]`. `OptionError` for
-    another indexing, `ShapeError` for anything but vectors.
+    Each keeps its dtype. Of `[n]` and `[m]`, two arrays `[m, n]`, with `indexing="ij"` `[n, m]`.
+    `OptionError` for another indexing, `ShapeError` for anything but vectors.
 
     >>> import retrograd as rg
     >>> [x.tolist() for x in rg.meshgrid([1, 2], [3])]
@@ -470,7 +519,7 @@ def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> Any:
     """
     if indexing not in ("xy", "ij"):
         raise OptionError(f"meshgrid indexing is 'xy' or 'ij', not {indexing!r}")
-    nodes = _alike(arrays, "meshgrid") if arrays else []
+    nodes = [as_node(a) for a in arrays]
     if any(n.type.rank > 1 for n in nodes):
         raise ShapeError(f"meshgrid takes vectors, not {', '.join(str(n.type) for n in nodes)}")
     shape = tuple(n.type.size for n in nodes)

@@ -14,13 +14,16 @@ from retrograd.functions.broadcasting import (
     broadcast_to,
     integer,
     normal_axis,
+    one_axis,
     promote_to_float,
 )
-from retrograd.functions.reductions import summed
-from retrograd.ir import Node, as_dtype, bool_, full
+from retrograd.functions.reductions import ValuesAndIndices, summed
+from retrograd.ir import Node, as_dtype, bool_, full, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops import scan as ops
-from retrograd.ops.shape import Concat, slice_axis
+from retrograd.ops.index import gather_along
+from retrograd.ops.leaf import Iota
+from retrograd.ops.shape import Concat, reshape, slice_axis
 
 
 def _along(
@@ -50,6 +53,8 @@ def cumulative_sum(
     axis: int | None = None,
     dtype: Any = None,
     include_initial: bool = False,
+    *,
+    dim: int | None = None,
 ) -> Any:
     """Running sum along an axis; an array with one axis needs no axis.
 
@@ -66,6 +71,7 @@ def cumulative_sum(
     >>> rg.cumulative_sum([1, 2, 3], include_initial=True).tolist()
     [0, 1, 3, 6]
     """
+    axis = one_axis(axis, dim)
     x = as_node(x)
     x = el.cast(x, summed(x) if dtype is None else as_dtype(dtype))
     return _along(ops.CumSum, x, axis, include_initial, "cumulative_sum")
@@ -78,6 +84,8 @@ def cumulative_prod(
     axis: int | None = None,
     dtype: Any = None,
     include_initial: bool = False,
+    *,
+    dim: int | None = None,
 ) -> Any:
     """Running product along an axis; an array with one axis needs no axis.
 
@@ -91,12 +99,40 @@ def cumulative_prod(
     >>> rg.cumulative_prod([1, 2, 3]).tolist()
     [1, 2, 6]
     """
+    axis = one_axis(axis, dim)
     x = as_node(x)
     x = el.cast(x, summed(x) if dtype is None else as_dtype(dtype))
     return _along(ops.CumProd, x, axis, include_initial, "cumulative_prod", 1)
 
 
-cumsum, cumprod = cumulative_sum, cumulative_prod
+@op_function
+def cumsum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Any:
+    """Running sum along an axis, or over the flattened x without one; see `cumulative_sum`.
+
+    The shape of x, or `[n]`. `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.cumsum([[1, 2], [3, 4]]).tolist()
+    [1, 3, 6, 10]
+    """
+    x = as_node(x)
+    x = reshape(x, (x.type.size,)) if axis is None else x
+    return cumulative_sum(x, axis, dtype)
+
+
+@op_function
+def cumprod(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Any:
+    """Running product along an axis, or over the flattened x without one; see `cumulative_prod`.
+
+    The shape of x, or `[n]`. `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.cumprod([[1, 2], [3, 4]]).tolist()
+    [1, 2, 6, 24]
+    """
+    x = as_node(x)
+    x = reshape(x, (x.type.size,)) if axis is None else x
+    return cumulative_prod(x, axis, dtype)
 
 
 def _ordered(x: ArrayLike, what: str) -> Node:
@@ -106,11 +142,23 @@ def _ordered(x: ArrayLike, what: str) -> Node:
     return node
 
 
+def _attained(x: Node, y: Node, axis: int) -> ValuesAndIndices:
+    """Running extrema, and the last places at which they were attained."""
+    here = el.eq(x, y)
+    if x.dtype.is_float:
+        here = el.bitwise_or(here, el.bitwise_and(el.isnan(x), el.isnan(y)))
+    place = Iota(x.shape, axis, int64)()
+    places = ops.CumMax(axis)(el.select(here, place, full(0, place.type)))
+    return ValuesAndIndices(gather_along(x, places, axis), places)
+
+
 @op_function
-def cummax(x: ArrayLike, /, axis: int | None = None) -> Any:
+def cummax(x: ArrayLike, /, axis: int | None = None, *, dim: int | None = None) -> Any:
     """Running maximum along an axis; NaN from the first NaN on. An array with one axis needs none.
 
-    The gradient of each goes to the element where it was first attained.
+    The gradient of each goes to the element where it was first attained. With PyTorch's `dim` in
+    place of `axis` the result is a named tuple of `values` and `indices`, of the last element that
+    attains it, to which the gradient goes.
 
     Shape and dtype are those of x. `DTypeError` for booleans and complex numbers, `ShapeError` for
     an array of several axes without `axis`, `AxisError` for an axis that x does not have.
@@ -119,14 +167,18 @@ def cummax(x: ArrayLike, /, axis: int | None = None) -> Any:
     >>> rg.cummax([1, 3, 2, 4]).tolist()
     [1, 3, 3, 4]
     """
-    return _along(ops.CumMax, _ordered(x, "cummax"), axis, what="cummax")
+    x = _ordered(x, "cummax")
+    y = _along(ops.CumMax, x, one_axis(axis, dim), what="cummax")
+    return y if dim is None else _attained(x, y, normal_axis(dim, x.type.rank, "cummax"))
 
 
 @op_function
-def cummin(x: ArrayLike, /, axis: int | None = None) -> Any:
+def cummin(x: ArrayLike, /, axis: int | None = None, *, dim: int | None = None) -> Any:
     """Running minimum along an axis; NaN from the first NaN on. An array with one axis needs none.
 
-    The gradient of each goes to the element where it was first attained.
+    The gradient of each goes to the element where it was first attained. With PyTorch's `dim` in
+    place of `axis` the result is a named tuple of `values` and `indices`, of the last element that
+    attains it, to which the gradient goes.
 
     Shape and dtype are those of x. `DTypeError` for booleans and complex numbers, `ShapeError` for
     an array of several axes without `axis`, `AxisError` for an axis that x does not have.
@@ -135,11 +187,13 @@ def cummin(x: ArrayLike, /, axis: int | None = None) -> Any:
     >>> rg.cummin([3, 4, 1, 2]).tolist()
     [3, 3, 1, 1]
     """
-    return _along(ops.CumMin, _ordered(x, "cummin"), axis, what="cummin")
+    x = _ordered(x, "cummin")
+    y = _along(ops.CumMin, x, one_axis(axis, dim), what="cummin")
+    return y if dim is None else _attained(x, y, normal_axis(dim, x.type.rank, "cummin"))
 
 
 @op_function
-def logcumsumexp(x: ArrayLike, /, axis: int | None = None) -> Any:
+def logcumsumexp(x: ArrayLike, /, axis: int | None = None, *, dim: int | None = None) -> Any:
     """`log(cumsum(exp(x)))` along an axis without overflow; -inf while all elements are.
 
     The shape of x; booleans and integers are taken as float32. `ShapeError` for an array of several
@@ -149,6 +203,7 @@ def logcumsumexp(x: ArrayLike, /, axis: int | None = None) -> Any:
     >>> bool(abs(rg.logcumsumexp([0.0, 0.0])[1].item() - 0.6931472) < 1e-6)
     True
     """
+    axis = one_axis(axis, dim)
     return _along(ops.LogCumSumExp, promote_to_float(x), axis, what="logcumsumexp")
 
 
@@ -156,11 +211,12 @@ def logcumsumexp(x: ArrayLike, /, axis: int | None = None) -> Any:
 def diff(
     x: ArrayLike,
     /,
-    *,
-    axis: int = -1,
     n: int = 1,
+    axis: int = -1,
     prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
+    *,
+    dim: int | None = None,
 ) -> Any:
     """Differences of neighbours along an axis, `n` times over.
 
@@ -177,7 +233,7 @@ def diff(
     x = as_node(x)
     if x.dtype is bool_:
         raise DTypeError("diff takes differences of numbers, not of booleans; cast first")
-    at = normal_axis(axis, x.type.rank, "diff")
+    at = normal_axis(one_axis(axis, dim, -1), x.type.rank, "diff")
     times = integer(n, "diff: the number of times")
     if times < 0:
         raise ShapeError(f"diff {times} times: the number of times is not negative")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from retrograd.autodiff import pullback
+from retrograd.eager.conversion import holds_arrays
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.eager.modes import is_tracing
 from retrograd.errors import DTypeError, IndexRangeError, OptionError, ShapeError
+from retrograd.functions import elementwise
 from retrograd.functions.broadcasting import (
     as_node,
     broadcast_shapes,
@@ -17,19 +20,21 @@ from retrograd.functions.broadcasting import (
     normal_axis,
 )
 from retrograd.functions.indexing import (
+    Box,
     Chosen,
+    _basic,
     apart,
-    getitem,
+    box_of,
     index_of,
     items_of,
     look_up,
     of_dtype,
     together,
 )
-from retrograd.ir import Node, bool_, full, int64
+from retrograd.ir import DType, Node, Shape, bool_, full, int64
 from retrograd.ops import elementwise as el
+from retrograd.ops import shape as ops
 from retrograd.ops.index import Scatter, ScatterAdd
-from retrograd.ops.leaf import Iota, input_node
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from retrograd.ops.shape import expand, inverse, permute, reshape
 
@@ -79,40 +84,152 @@ class IndexUpdater:
         """A copy of x in which `x[key]` is at least `value`. Ties share the gradient."""
         return self._updated(value, "max")
 
+    def subtract(self, value: Any) -> Any:
+        """A copy of x in which `value` is subtracted from `x[key]`, as often as the key names it."""
+        return self._updated(value, "subtract")
+
+    def divide(self, value: Any) -> Any:
+        """A copy of x in which `x[key]` is divided by `value`, as often as the key names it."""
+        return self._combined(elementwise.divide, value)
+
+    def power(self, value: Any) -> Any:
+        """A copy of x in which `x[key]` is raised to the power `value`, as often as the key names
+        it."""
+        return self._combined(elementwise.pow, value)
+
+    def apply(self, function: Callable[[Any], Any]) -> Any:
+        """A copy of x in which `x[key]` is `function(x[key])`, for a function that works element by
+        element, as often as the key names it; once where index arrays are traced."""
+        times = 1 if _names_once(self._key) else self._repeats()
+        if not isinstance(times, LazyTensor):
+            return self.apply_once(function)
+        x, most = self._x, int(times.value().max(initial=0))
+        for k in range(most):
+            again = IndexUpdater(x, self._key).apply_once(function)
+            x = again if k == 0 else elementwise.where(times > k, again, x)  # type: ignore[operator]
+        return x
+
+    def apply_once(self, function: Callable[[Any], Any]) -> Any:
+        """The same, once for each element that the key names."""
+        return self.set(function(self.get()))
+
+    def _repeats(self) -> Any:
+        """How often a key names each element; None where that is not known."""
+        if is_tracing():
+            return None
+        return IndexUpdater(_full_like(self._x, 0, int64), self._key).add(1)
+
+    def _combined(self, function: Callable[..., Any], value: Any) -> Any:
+        """By products of what meets each element, where there may be several."""
+        if not _names_once(self._key):
+            one = IndexUpdater(_full_like(self._x, 1, self._x.dtype), self._key)
+            value = one.multiply(value)[self._key]
+        return self.set(function(self.get(), value))
+
     def _updated(self, value: Any, mode: str) -> Any:
-        x, key = self._x, self._key
-        if isinstance(key, LazyTensor) and key.dtype is bool_:
-            rank = len(value.shape) if hasattr(value, "shape") else np.ndim(value)
-            if rank <= len(x.shape) - len(key.shape):
-                return masked(x, key, value, mode)
-        return updated(x, *apart(key, x.shape), value, mode)
+        return update(self._x, self._key, value, mode)
+
+
+@op_function
+def _full_like(x: ArrayLike, value: int, dtype: DType, /) -> Any:
+    x = as_node(x)
+    return full(value, x.type.with_dtype(dtype))
+
+
+def _names_once(key: Any) -> bool:
+    """Whether a key names no element twice: it has no index arrays but masks."""
+    items = key if isinstance(key, tuple) else (key,)
+    for k in items:
+        if isinstance(k, list | tuple):
+            k = np.asarray(k) if not holds_arrays(k) else k
+        if not (k is None or k is Ellipsis or isinstance(k, int | slice | np.bool_ | np.integer)):
+            if getattr(k, "dtype", None) not in (bool_, np.bool_):
+                return False
+    return True
+
+
+def update(x: Any, key: Any, value: Any, mode: str) -> Any:
+    """x with `x[key]` combined with a value, for a key as a user writes it."""
+    if isinstance(key, np.ndarray) and key.dtype == np.bool_ and key.ndim:
+        key = LazyTensor.handle_class.of(key.copy())
+    if isinstance(key, LazyTensor) and key.dtype is bool_:
+        rank = len(value.shape) if hasattr(value, "shape") else np.ndim(value)
+        if rank <= len(x.shape) - len(key.shape):
+            return masked(x, key, value, mode)
+    return updated(x, *apart(key, x.shape), value, mode)
 
 
 @op_function
 def updated(
     x: ArrayLike, indices: ArrayLike, key: tuple[Any, ...], value: ArrayLike, mode: str, /
 ) -> Any:
-    """x with `x[key]` combined with a value; `mode` is one of `SCATTERS`.
+    """x with `x[key]` combined with a value; `mode` is one of `SCATTERS`, or "subtract".
 
     Where index arrays name an element more than once, each value takes its turn, in order: "set"
     keeps the last one, as NumPy does.
     """
     x = _of_numbers(x, mode)
     key = together(indices, key)
-    probe = input_node(x.type)
-    picked = getitem(probe, key)
-    value = broadcast_to(of_dtype(value, x, "x.at[...]"), picked.shape)
     items, adjacent = items_of(x, key)
-    if not any(isinstance(k, Node | Chosen) for k in items):
-        return _distinct(x, key, picked, probe, value, mode)
-    if all(not isinstance(k, slice) or k == slice(None) for k in items):
-        found = look_up(x, items, adjacent)
-        value = permute(value, inverse(found.order))
-        new = SCATTERS[mode](found.axis)(found.x, found.places, value)
-        return reshape(new, x.shape)
-    counter = reshape(Iota((x.type.size,), 0, int64)(), x.shape)
-    at, flat = (reshape(n, (picked.type.size,)) for n in (getitem(counter, key), value))
-    return reshape(SCATTERS[mode](0)(reshape(x, (x.type.size,)), at, flat), x.shape)
+    value = of_dtype(value, x, "x[key] = value" if mode == "set" else f"x.at[key].{mode}(value)")
+    arrays = any(isinstance(k, Node | Chosen) for k in items)
+    whole = [isinstance(k, slice) and k != slice(None) for k in items]
+    if not arrays:
+        box = box_of(x, items)
+        there = None if mode == "set" else _basic(x, items)
+        return _placed(x, box, value, mode, there)
+    if any(whole):  # the slices first
+        axes = [k for k in items if not (k is None or isinstance(k, Chosen))]
+        box = box_of(x, [k if isinstance(k, slice) else slice(None) for k in axes])
+        part = ops.flip(box.slice(x), box.flips)
+        rest = [slice(None) if isinstance(k, slice) else k for k in items]
+        part = _scattered_by_key(part, rest, adjacent, value, mode)
+        return _put(x, box, ops.flip(part, box.flips))
+    return _scattered_by_key(x, items, adjacent, value, mode)
+
+
+def _scattered_by_key(x: Node, items: list[Any], adjacent: bool, value: Node, mode: str) -> Node:
+    """By index arrays and whole axes."""
+    found = look_up(x, items, adjacent)
+    axis, places = found.axis, found.places
+    shape = (*found.x.shape[:axis], *places.shape, *found.x.shape[axis + 1 :])
+    value = _fitted(value, tuple(shape[i] for i in found.order))
+    value = permute(value, inverse(found.order))
+    if mode == "subtract":
+        value, mode = el.neg(value), "add"
+    new = SCATTERS[mode](axis)(found.x, places, value)
+    return reshape(new, x.shape)
+
+
+def _placed(x: Node, box: Box, value: Node, mode: str, there: Node | None) -> Node:
+    """By slices, numbers and new axes, which name no element twice."""
+    counts = box.slice(x).shape
+    shape = tuple(1 if a == -1 else counts[a] for a in box.axes)
+    value = _fitted(value, shape)
+    if there is not None:
+        value = _met(there, value, mode)
+    return _put(x, box, ops.flip(reshape(value, counts), box.flips))
+
+
+def _put(x: Node, box: Box, value: Node) -> Node:
+    """x with a block in place of what a box takes, before any is reversed."""
+    if value.type.size == 0 or box.takes_all(x):
+        return x if value.type.size == 0 else value
+    return ops.SliceSet(box.starts, box.steps)(x, value)
+
+
+def _fitted(value: Node, shape: Shape) -> Node:
+    """A value broadcast to what it goes to; as in NumPy it may have more axes of one element in
+    front."""
+    spare = value.type.rank - len(shape)
+    if spare > 0 and value.shape[:spare] == (1,) * spare:
+        value = reshape(value, value.shape[spare:])
+    try:
+        return broadcast_to(value, shape)
+    except ShapeError:
+        raise ShapeError(
+            f"a value of the shape {value.shape} does not go into a place of the shape {shape}"
+        ) from None
 
 
 def _of_numbers(x: Any, mode: str) -> Node:
@@ -130,35 +247,18 @@ def masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike, mode: str, /) -> Any
     rank = mask.type.rank
     if x.shape[:rank] != mask.shape:
         raise IndexRangeError(f"a mask of the shape {mask.shape} for an array of {x.shape}")
-    value = of_dtype(value, x, "x.at[...]")
-    value = broadcast_to(value, x.shape)
+    value = of_dtype(value, x, "x[mask] = value" if mode == "set" else f"x.at[mask].{mode}(value)")
+    value = _fitted(value, x.shape)
     wide = expand(mask, x.shape, tuple(range(rank, x.type.rank)))
     return el.select(wide, _met(x, value, mode), x)
 
 
 def _met(old: Node, value: Node, mode: str) -> Node:
     """Elements after a value has met each."""
+    if mode == "subtract":
+        return el.sub(old, value)
     combine = SCATTERS[mode].combine
     return value if combine is None else combine(old, value)
-
-
-def _distinct(x: Node, key: Any, picked: Node, probe: Node, value: Node, mode: str) -> Node:
-    """A key of slices, which names no element twice."""
-    if mode not in ("set", "add"):
-        value, mode = _met(getitem(x, key), value, mode), "set"
-    if x.dtype.is_inexact:
-        return _transposed(x, picked, probe, value, mode)
-    counter = reshape(Iota((x.type.size,), 0, int64)(), x.shape)
-    at, flat = (reshape(n, (picked.type.size,)) for n in (getitem(counter, key), value))
-    return reshape(SCATTERS[mode](0)(reshape(x, (x.type.size,)), at, flat), x.shape)
-
-
-def _transposed(x: Node, picked: Node, probe: Node, value: Node, mode: str) -> Node:
-    """By the transpose of picking, which puts values where they were taken from, zero elsewhere."""
-    spread, hit = (pullback([picked], [g], [probe])[0] for g in (value, full(1, picked.type)))
-    assert spread is not None
-    assert hit is not None
-    return x + spread if mode == "add" else el.select(el.ne(hit, full(0, x.type)), spread, x)
 
 
 def _scattered(mode: str, x: Any, indices: Any, updates: Any, axis: int, what: str) -> Node:

@@ -72,7 +72,9 @@ def _selected(mask: Node, size: int | Dim) -> tuple[Node, Node]:
 
 
 # -- positions -------------------------------------------------------------------------------------
-def nonzero(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) -> tuple[Any, ...]:
+def nonzero(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0, as_tuple: bool = True
+) -> Any:
     """The positions of the elements that are not zero, in row-major order: a vector for each axis.
 
     With `size`, so many: the first, and `fill_value` in place of those that do not exist. An array
@@ -80,12 +82,15 @@ def nonzero(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) ->
 
     Without `size` in a traced function it is a `TraceError`.
 
-    Each vector has the shape `[n]`, int64.
+    Each vector has the shape `[n]`, int64. With `as_tuple=False`, PyTorch's default, they are one
+    array `[n, ndim]`: `argwhere`.
 
     >>> import retrograd as rg
     >>> [i.tolist() for i in rg.nonzero([[0, 1], [1, 0]])]
     [[0, 1], [1, 0]]
     """
+    if not as_tuple:
+        return argwhere(x, size=size, fill_value=fill_value)
     if size is None:
         size = known_size(count_nonzero(x), "nonzero")
     return tuple(_nonzero(x, size, fill_value))

@@ -13,13 +13,15 @@ from retrograd.functions.broadcasting import (
     integer,
     normal_axes,
     normal_axis,
+    one_axis,
     promote_to_float,
 )
-from retrograd.ir import Dim, Node, TensorType, float64, full, int64, product
+from retrograd.functions.reductions import ValuesAndIndices
+from retrograd.ir import Dim, Node, TensorType, float64, full, int32, int64, product
 from retrograd.ops import elementwise as el
 from retrograd.ops.index import Gather, gather_along
 from retrograd.ops.leaf import SizeOf, constant
-from retrograd.ops.shape import expand, permute, reshape
+from retrograd.ops.shape import expand, permute, reshape, slice_axis
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
 
 Axis = int | tuple[int, ...] | None
@@ -27,11 +29,20 @@ METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
 @op_function
-def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def sort(
+    x: ArrayLike,
+    /,
+    axis: int = -1,
+    descending: bool = False,
+    *,
+    stable: bool = True,
+    dim: int | None = None,
+) -> Any:
     """The elements along an axis in order, NaN at the end.
 
     Equal elements always keep their order, so `stable` changes nothing; 0.0 and -0.0 are equal. The
-    gradient of an element goes to where it came from.
+    gradient of an element goes to where it came from. With PyTorch's `dim` in place of `axis` the
+    result is a named tuple of `values` and `indices`.
 
     Shape and dtype are those of x. `AxisError` for an axis that x does not have, `DTypeError` for
     complex numbers.
@@ -41,12 +52,22 @@ def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: b
     [3, 2, 1]
     """
     x = as_node(x)
-    return Sort(normal_axis(axis, x.type.rank, "sort"), bool(descending))(x)
+    at = normal_axis(one_axis(axis, dim, -1), x.type.rank, "sort")
+    if dim is None:
+        return Sort(at, bool(descending))(x)
+    places = ArgSort(at, bool(descending))(x)
+    return ValuesAndIndices(gather_along(x, places, at), places)
 
 
 @op_function
 def argsort(
-    x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+    x: ArrayLike,
+    /,
+    axis: int = -1,
+    descending: bool = False,
+    *,
+    stable: bool = True,
+    dim: int | None = None,
 ) -> Any:
     """The positions, int64, that sort x along an axis; see `sort` for the order.
 
@@ -57,6 +78,7 @@ def argsort(
     >>> rg.argsort([3, 1, 2]).tolist()
     [1, 2, 0]
     """
+    axis = one_axis(axis, dim, -1)
     x = as_node(x)
     return ArgSort(normal_axis(axis, x.type.rank, "argsort"), bool(descending))(x)
 
@@ -69,7 +91,14 @@ class TopK(NamedTuple):
 
 
 def topk(
-    x: ArrayLike, k: int, /, axis: int = -1, largest: bool = True, sorted: bool = True
+    x: ArrayLike,
+    k: int,
+    /,
+    axis: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    *,
+    dim: int | None = None,
 ) -> TopK:
     """The `k` largest elements along an axis, or the smallest, and their positions.
 
@@ -83,7 +112,7 @@ def topk(
     >>> rg.topk([1.0, 3.0, 2.0], 2).indices.tolist()
     [1, 2]
     """
-    return TopK(*_topk(x, k, axis, largest))
+    return TopK(*_topk(x, k, one_axis(axis, dim, -1), largest))
 
 
 @op_function
@@ -99,11 +128,19 @@ def _topk(x: ArrayLike, k: int, axis: int, largest: bool, /) -> Any:
 
 @op_function
 def searchsorted(
-    x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter: ArrayLike | None = None
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    right: bool = False,
+    out_int32: bool = False,
 ) -> Any:
     """For each value of x2 the position, int64, where it could be inserted in the sorted x1.
 
-    `x1[i-1] < v <= x1[i]` for the side "left", `x1[i-1] <= v < x1[i]` for "right". `sorter` are the
+    `x1[i-1] < v <= x1[i]` for the side "left", the default, `x1[i-1] <= v < x1[i]` for "right", or
+    with `right=True`. `sorter` are the
     positions that sort x1, if it is not sorted. Where x1 has several axes, its last one is searched
     along, and the others are those of x2.
 
@@ -114,6 +151,7 @@ def searchsorted(
     >>> rg.searchsorted([1.0, 2.0, 3.0], [2.0, 9.0]).tolist()
     [1, 3]
     """
+    side = "right" if right else side
     if side not in ("left", "right"):
         raise OptionError(f"searchsorted: side is 'left' or 'right', not {side!r}")
     row, values = alike(x1, x2)
@@ -121,7 +159,8 @@ def searchsorted(
         raise ShapeError("searchsorted looks along an axis, and x1 has none")
     if sorter is not None:
         row = gather_along(row, as_node(sorter), row.type.rank - 1)
-    return SearchSorted(side == "right", row.type.rank - 1)(row, values)
+    found = SearchSorted(side == "right", row.type.rank - 1)(row, values)
+    return el.cast(found, int32) if out_int32 else found
 
 
 @op_function
@@ -149,6 +188,9 @@ def quantile(
     *,
     method: str = "linear",
     keepdims: bool = False,
+    dim: Axis = None,
+    keepdim: bool = False,
+    interpolation: str | None = None,
 ) -> Any:
     """The values below which a share `q` of the elements along the given axes lies.
 
@@ -165,6 +207,8 @@ def quantile(
     >>> rg.quantile([1.0, 2.0, 3.0, 4.0], 0.5).item()
     2.5
     """
+    axis, keepdims = one_axis(axis, dim), keepdims or keepdim
+    method = interpolation or method
     if method not in METHODS:
         raise OptionError(f"quantile: method is one of {', '.join(METHODS)}, not {method!r}")
     x = promote_to_float(x)
@@ -269,10 +313,19 @@ def percentile(
 
 
 @op_function
-def median(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+def median(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> Any:
     """The middle of the elements along the given axes; of an even number, the mean of both.
 
-    NaN where an element is NaN.
+    NaN where an element is NaN. With PyTorch's `dim` in place of `axis` it is, as in PyTorch, a
+    named tuple of `values` and `indices`, and of an even number the lower of both.
 
     The shape is that of x without the axes, or with size 1 there under `keepdims`. `ShapeError`
     over no elements, `AxisError` for an axis that x does not have.
@@ -281,4 +334,29 @@ def median(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     >>> rg.median([3.0, 1.0, 2.0]).item()
     2.0
     """
+    if dim is not None:
+        return lower_median(as_node(x), one_axis(axis, dim), keepdims or keepdim)
+    keepdims = keepdims or keepdim
     return quantile(as_node(x), 0.5, axis, keepdims=keepdims)
+
+
+def lower_median(x: Node, axis: int, keepdims: bool) -> ValuesAndIndices:
+    """The lower of the elements in the middle along an axis, or a NaN, and its place."""
+    at = normal_axis(axis, x.type.rank, "median")
+    places, n = ArgSort(at)(x), x.shape[at]
+    if n == 0:
+        raise ShapeError(f"median over no elements of the shape {x.shape}")
+    place = slice_axis(places, at, (n - 1) // 2, (n - 1) // 2 + 1)
+    if x.dtype.is_float:  # NaN is sorted to the end
+        last = slice_axis(places, at, n - 1, n)
+        place = el.select(el.isnan(gather_along(x, last, at)), last, place)
+    return chosen(x, place, at, keepdims)
+
+
+def chosen(x: Node, places: Node, axis: int, keepdims: bool) -> ValuesAndIndices:
+    """The elements at one place of each row along an axis, and these places."""
+    values = gather_along(x, places, axis)
+    if keepdims:
+        return ValuesAndIndices(values, places)
+    shape = tuple(n for i, n in enumerate(x.shape) if i != axis)
+    return ValuesAndIndices(reshape(values, shape), reshape(places, shape))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from retrograd import viz
 from retrograd.files import write_atomically
 from retrograd.gc_paused import gc_paused
+from retrograd.notebook.cell import Shown, in_notebook
 
 if TYPE_CHECKING:
     from retrograd.viz import Document
@@ -29,18 +29,12 @@ def show_page(doc: Document, path: str | os.PathLike[str] | None, open_it: bool)
         path = Path(tempfile.mkdtemp(prefix="retrograd-")) / "graph.html"
     target = Path(path)
     write_atomically(target, html.encode(), "page")
-    if open_it and not _shown_in_notebook(html):
+    if not open_it:
+        return target
+    if in_notebook():
+        Shown(viz.frame(html), f"the explorer of {doc['name'] or 'a graph'}")
+    else:
         import webbrowser
 
         webbrowser.open(target.absolute().as_uri())
     return target
-
-
-def _shown_in_notebook(html: str) -> bool:
-    """Show a page below the cell of a notebook, if this runs in one."""
-    ipython: Any = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    if shell is None or not hasattr(shell, "kernel"):
-        return False
-    ipython.display.display(ipython.display.HTML(viz.frame(html)))
-    return True

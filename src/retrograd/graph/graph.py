@@ -16,15 +16,33 @@ from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, evaluate, leaf
 from retrograd.eager.leaf import LEAKED
 from retrograd.eager.modes import current_backend, tracing
 from retrograd.eager.program_cache import escaped
-from retrograd.errors import ArgumentError, FormatError, OptionError, ShapeError, TraceError
+from retrograd.errors import (
+    ArgumentError,
+    FormatError,
+    OptionError,
+    ShapeError,
+    TraceError,
+    nearest,
+)
 from retrograd.files import read_bytes, write_atomically
 from retrograd.functions.broadcasting import as_node
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.gc_paused import gc_paused
+from retrograd.graph.call_structure import (
+    CallStructure,
+    ResultStructure,
+    call_structure,
+    may_be_array,
+    pickled,
+    unpickled,
+    values_by_path,
+)
 from retrograd.graph.compile_stages import check_stage, stage_text
 from retrograd.graph.display import show_page
 from retrograd.graph.explorer import Backward, again, explorer_document, with_backward
+from retrograd.graph.html import DRAWN, graph_html, graph_svg
 from retrograd.ir import Node, TensorType, as_dtype, substitute
+from retrograd.ir.text import parse_graph, print_graph
 from retrograd.ops.assume import Assume, ShapeGuards
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
@@ -37,9 +55,10 @@ from retrograd.runtime.paired_program import real_arrays
 from retrograd.runtime.threads import threads_here
 from retrograd.schedule import planning
 from retrograd.shared import contained
-from retrograd.tracing.arguments import argument, argument_names
+from retrograd.tracing.arguments import argument, leaf_names
 from retrograd.tuning import TUNING
 
+LEAF = pytree.flatten(0)[1]
 PLANNED = 20_000  # nodes of graphs whose memory is worth planning only to tell it
 
 
@@ -55,25 +74,37 @@ class Graph(ir.Graph):
 
     Each node has a `shape` and a `dtype`.
 
+    The graph of a function is called as that was when it was traced, with modules, dicts,
+    dataclasses and keywords, and returns what that did; so are `explain`, `show`, `to_html`,
+    `to_document`, what `compile` returns, and `gradient()`. Or it is given an array for each of
+    its `inputs` and returns one for each of its `outputs`, several as a tuple. What fits both ways
+    is taken as what was traced. `optimize`, `bind` and pickling keep what is known of the
+    structure. Text has the names of inputs: a graph that was saved or printed and read back takes
+    the same arguments, whose other attributes it does not compare, and returns plain outputs.
+
     >>> import retrograd as rg
     >>> g = rg.trace(lambda x: (x * x).sum(), rg.spec((3,)))
     >>> g.gradient()([1.0, 2.0, 3.0]).tolist()
     [2.0, 4.0, 6.0]
+    >>> model, x = rg.nn.Linear(3, 1), rg.ones((2, 3))
+    >>> g = rg.trace(lambda model, x: {"out": model(x)}, model, x)
+    >>> g(model, x)["out"].shape, g(model.weight, model.bias, x).shape
+    ((2, 1), (2, 1))
     """
 
-    __slots__ = ("_made_of", "_programs")
+    __slots__ = ("_call", "_made_of", "_programs")
 
     def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node], name: str = "") -> None:
         super().__init__(inputs, outputs, name)
         self._programs: dict[str, Program] = {}
+        self._call: CallStructure | None = None  # of the function that it is the graph of
         # Of a gradient graph: the graph it is the gradient of, the outputs, and with respect to.
         self._made_of: tuple[Graph, list[Node], list[Node]] | None = None
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Run the graph. Arguments are given in the order of `inputs` or by name; inputs that have
-        a value of their own, such as declared parameters, may be left out.
-
-        Returns a tensor, or a tuple of tensors where there are several outputs.
+        """Run the graph, on what was traced; returns what the function did. Or on arrays in the
+        order of `inputs` or by name, where those that have a value of their own, such as declared
+        parameters, may be left out; returns a tensor, or a tuple of them for several outputs.
         """
         return self._run(current_backend(), args, named)
 
@@ -138,9 +169,8 @@ class Graph(ir.Graph):
                 return stage_text(self, stage)
         if not args and not named:
             return stage_text(self, "kernels")
-        arrays = [
-            argument(x, v) for x, v in zip(self.inputs, self._matched(args, named), strict=True)
-        ]
+        values, _ = self._matched(args, named)
+        arrays = [argument(x, v) for x, v in zip(self.inputs, values, strict=True)]
         program = Executable(real_graph(self), timed=True, simplify=True)
         sizes = bind(self.inputs, arrays)
         times = program.measure(real_arrays(arrays))
@@ -152,17 +182,38 @@ class Graph(ir.Graph):
         return self._programs[backend]
 
     def _run(self, backend: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
-        arrays = [
-            argument(x, v) for x, v in zip(self.inputs, self._matched(args, named), strict=True)
-        ]
+        values, as_traced = self._matched(args, named)
+        arrays = [argument(x, v) for x, v in zip(self.inputs, values, strict=True)]
         results = tuple(Tensor.of(a) for a in self._program(backend)(arrays))
+        if as_traced and self._call is not None and self._call.result is not None:
+            return self._call.result.of(results)
         return results[0] if len(results) == 1 else results
 
-    def _matched(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:
-        """One value for each input."""
-        unknown = sorted(set(named) - {x.name for x in self.inputs})
-        if unknown:
-            raise ShapeError(f"the graph has no input named {unknown[0]!r}")
+    def _matched(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], bool]:
+        """One value for each input, and whether they were given as the function takes them."""
+        refused: ShapeError | None = None
+        try:
+            if self._call is not None:
+                more = [x.name for x in self.inputs[self._call.leaves :]]
+                return self._call.values(args, named, more), True
+            if (found := values_by_path(self.inputs, args, named)) is not None:
+                return [found[x] for x in self.inputs], True
+        except ShapeError as error:
+            refused = error
+        if refused is not None and not all(map(may_be_array, (*args, *named.values()))):
+            raise refused
+        try:
+            return self._one_by_one(args, named), False
+        except ShapeError:
+            if refused is not None:
+                raise refused from None
+            raise
+
+    def _one_by_one(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        known = {x.name for x in self.inputs}
+        for name in named:
+            if name not in known:
+                raise ShapeError(f"the graph has no input named {name!r}{nearest(name, known)}")
         free = [x for x in self.inputs if x.name not in named]
         if len(args) < len(free):
             free = [x for x in free if not isinstance(x.prim, ConcreteLeaf)]
@@ -174,28 +225,71 @@ class Graph(ir.Graph):
         values.update((x, named[x.name]) for x in self.inputs if x.name in named)
         return [values[x] for x in self.inputs]
 
+    def bind(self, sizes: Mapping[str, int]) -> Graph:
+        """The graph with every symbolic size replaced by its value, on inputs of its own."""
+        return super().bind(sizes)._called_as(self._call)
+
+    def _called_as(self, call: CallStructure | None) -> Graph:
+        if call is not None:
+            self._call = call
+        return self
+
     def gradient(
         self, outputs: Sequence[Any] | Any = None, wrt: Sequence[Any] | Any = None
     ) -> Graph:
         """The graph of the gradient of the outputs with respect to `wrt`, by default of every
-        floating output and input. Both are given as nodes or names, one or several.
+        floating output and input. Both are given as nodes or names, one or several; an argument of
+        the function that was traced is named as a whole, too: `wrt="model"`.
 
         It has the inputs of this graph, then a cotangent for each output that is not a scalar. An
         input the outputs do not depend on gets zeros; `depends_on` tells.
+
+        Called as the function is, it returns what `wrt` names, in the structure of the arguments:
+        by default those that hold floating numbers, in order, as a tuple if there are several. What
+        is not floating within them is None.
+
+        >>> import retrograd as rg
+        >>> g = rg.trace(lambda p, n: (p["w"] * n).sum() + p["b"], {"w": rg.ones(2), "b": 1.0}, 3)
+        >>> g.gradient()({"w": [1.0, 2.0], "b": 0.0}, 2)
+        {'w': Tensor([2., 2.], dtype=float32), 'b': Tensor(1., dtype=float32)}
         """
-        ends, wanted = self._listed(outputs), self._listed(wrt)
+        ends, (wanted, result) = self._listed(outputs), self._wanted(wrt)
         made = autodiff.gradient(self, ends, wanted)
         made._made_of = (
             self,
             [y for y in self.outputs if y.dtype.is_inexact] if ends is None else ends,
-            [x for x in self.inputs if x.dtype.is_inexact] if wanted is None else wanted,
+            wanted,
         )
-        return made
+        return made._called_as(self._call and self._call.with_result(result))
 
     def _listed(self, given: Any) -> list[Node] | None:
         if given is None:
             return None
         return [self._find(x) for x in (given if isinstance(given, tuple | list) else [given])]
+
+    def _wanted(self, wrt: Any) -> tuple[list[Node], ResultStructure]:
+        """The nodes to differentiate with respect to, and the trees that these are leaves of."""
+        spans = self._call.spans() if self._call is not None else {}
+        given = wrt if isinstance(wrt, tuple | list) else [wrt]
+        if wrt is None:
+            more = self.inputs[self._call.leaves :] if self._call is not None else self.inputs
+            given = [
+                name for name, (_, at) in spans.items()
+                if any(self.inputs[i].dtype.is_inexact for i in at)
+            ] + [x for x in more if x.dtype.is_inexact]  # fmt: skip
+        wanted: list[Node] = []
+        trees = []
+        for x in given:
+            tree, at = spans.get(x, (LEAF, ())) if isinstance(x, str) else (LEAF, ())
+            nodes = [self.inputs[i] for i in at] if at else [self._find(x)]
+            places = []
+            for node in nodes:
+                chosen = node.dtype.is_inexact or len(nodes) == 1
+                places.append(len(wanted) if chosen else None)
+                wanted += [node] * chosen
+            trees.append((tree, tuple(places)))
+        one = len(trees) == 1 and (wrt is None or not isinstance(wrt, tuple | list))
+        return wanted, ResultStructure(tuple(trees), not one)
 
     def _find(self, x: Any) -> Node:
         if isinstance(x, Node):
@@ -213,7 +307,7 @@ class Graph(ir.Graph):
 
     def optimize(self) -> Graph:
         """An equivalent graph with fewer operations."""
-        return optimize(self)
+        return optimize(self)._called_as(self._call)
 
     def to_dot(self) -> str:
         """The graph as Graphviz text: scopes are clusters, gradient nodes are marked."""
@@ -226,27 +320,27 @@ class Graph(ir.Graph):
     def to_html(
         self,
         path: str | os.PathLike[str],
-        inputs: Any = None,
-        *,
+        *args: Any,
         gradient: bool = True,
         profile: bool = False,
         compare: ir.Graph | None = None,
+        **named: Any,
     ) -> None:
         """Write the explorer's page of this graph: one file that needs nothing but a browser.
 
         A graph with a real scalar as its first output is shown together with its gradient, unless
-        `gradient` is False; a gradient graph as what it is. With `inputs`, a value for each input
-        in order, or by name, the page has every value and gradient, and can play the backward pass
-        with numbers; inputs that have a value of their own may be left out. `profile` adds the
-        compiler's kernels, their times if there are inputs, and the memory. `compare` is another
-        graph: the page shows what was added, removed and changed from this one to that.
+        `gradient` is False; a gradient graph as what it is. With arguments as for a call the page
+        has every value and gradient, and can play the backward pass with numbers; they may also be
+        given as one tuple or mapping, `inputs=`. `profile` adds the compiler's kernels, their times
+        if there are arguments, and the memory. `compare` is another graph: the page shows what was
+        added, removed and changed from this one to that.
 
         >>> import retrograd as rg
         >>> g = rg.trace(lambda a, b: rg.relu(a * b), rg.spec(()), rg.spec(()))
-        >>> g.to_html(getfixture("tmp_path") / "product.html", inputs=(2.0, 3.0))
+        >>> g.to_html(getfixture("tmp_path") / "product.html", 2.0, 3.0)
         """
         with gc_paused():
-            page = viz.page(self._page(inputs, gradient, profile, compare))
+            page = viz.page(self._page(self._given(args, named), gradient, profile, compare))
         write_atomically(path, page.encode(), "page")
 
     def show(
@@ -263,40 +357,51 @@ class Graph(ir.Graph):
         the values and gradients of every node. Options as in `to_html`. Returns the file, which is
         `path` or a temporary one; `open=False` only writes it.
         """
-        given: Any = None
-        if args or named:
-            given = dict(zip(self.inputs, self._matched(args, named), strict=True))
+        given = self._matched(args, named)[0] if args or named else self._own()
         with gc_paused():
             doc = self._page(given, gradient, profile, compare)
         return show_page(doc, path, open)
 
-    def _repr_html_(self) -> str | None:
-        """The explorer as an element of a notebook; None, so that the text is shown, of a graph
-        that is too large to be part of one."""
-        if len(self) > viz.EMBEDDED:
-            return None
-        return viz.frame(viz.page(self.to_document()))
+    def _repr_html_(self) -> str:
+        """What notebooks show: a picture of a small graph with its gradient, tables of any other.
+        `show()` puts the explorer there."""
+        with gc_paused():
+            return graph_html(self, self._to_display())
+
+    def _repr_svg_(self) -> str | None:
+        """The picture of a small graph with its gradient; None of a larger one."""
+        with gc_paused():
+            return graph_svg(self._to_display())
+
+    def _to_display(self) -> Backward:
+        """What is shown by itself: with the gradient, where that may be drawn."""
+        small = len(self.nodes) <= DRAWN
+        return self._shown(True, None) if small else Backward(self)
 
     def to_document(
         self,
-        inputs: Any = None,
-        *,
+        *args: Any,
         gradient: bool = True,
         profile: bool = False,
         compare: ir.Graph | None = None,
+        **named: Any,
     ) -> viz.Document:
         """What the page of `to_html` shows, as dicts and lists that JSON can hold: the format is
-        described in `docs/document-format.md`. Options as there."""
+        described in `docs/document-format.md`. Arguments and options as there."""
+        given = self._given(args, named)
         with gc_paused():
-            doc = self._explored(inputs, self._shown(gradient, compare), profile, compare)
+            doc = self._explored(given, self._shown(gradient, compare), profile, compare)
             return viz.completed(doc)
 
     def _explored(
-        self, inputs: Any, what: Backward, profile: bool, compare: ir.Graph | None
+        self, values: Sequence[Any] | None, what: Backward, profile: bool, compare: ir.Graph | None
     ) -> viz.Document:
         if compare is not None:
             return viz.compared(viz.document(self), viz.document(compare))
-        return explorer_document(what, self._arrays(inputs), profile)
+        if values is None:
+            return explorer_document(what, None, profile)
+        arrays = [argument(x, v) for x, v in zip(self.inputs, values, strict=True)]
+        return explorer_document(what, arrays, profile)
 
     def _shown(self, gradient: bool, compare: ir.Graph | None) -> Backward:
         if compare is not None:
@@ -305,27 +410,56 @@ class Graph(ir.Graph):
             return again(self, *self._made_of)
         return with_backward(self) if gradient else Backward(self)
 
-    def _arrays(self, inputs: Any) -> list[Array] | None:
-        """Arrays of the inputs, where all are given or have values of their own."""
-        if inputs is None:
-            if not self.inputs or not all(isinstance(x.prim, ConcreteLeaf) for x in self.inputs):
-                return None
-            values = self._matched((), {})
-        elif isinstance(inputs, Mapping) and all(isinstance(k, Node) for k in inputs):
-            values = [inputs[x] for x in self.inputs]
-        elif isinstance(inputs, Mapping):
-            values = self._matched((), dict(inputs))
-        else:
-            values = self._matched(inputs if isinstance(inputs, tuple | list) else [inputs], {})
-        return [argument(x, v) for x, v in zip(self.inputs, values, strict=True)]
+    def _given(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any] | None:
+        """Values of the inputs, from arguments as for a call or from `inputs`, one collection."""
+        takes_inputs = any(name == "inputs" for name in (self._call.order if self._call else ()))
+        if "inputs" in named and not (takes_inputs or args or len(named) > 1):
+            return self._own() if named["inputs"] is None else self._collected(named["inputs"])
+        if not args and not named:
+            return self._own()
+        if len(args) == 1 and not named and isinstance(args[0], tuple | list | Mapping):
+            try:
+                return self._matched(args, {})[0] if self._takes_tree() else self._collected(*args)
+            except ShapeError:
+                return self._collected(*args) if self._takes_tree() else self._matched(args, {})[0]
+        return self._matched(args, named)[0]
+
+    def _takes_tree(self) -> bool:
+        """Whether the first argument of the function that was traced is more than one array."""
+        return self._call is not None and bool(self._call.trees) and not self._call.is_flat
+
+    def _collected(self, inputs: Any) -> list[Any]:
+        if isinstance(inputs, Mapping):
+            if inputs and all(isinstance(k, Node) for k in inputs):
+                return [inputs[x] for x in self.inputs]
+            return self._matched((), inputs)[0]
+        return self._matched(inputs if isinstance(inputs, tuple | list) else [inputs], {})[0]
+
+    def _own(self) -> list[Any] | None:
+        """Values of the inputs, where all have one of their own."""
+        weights = self._weights()
+        return list(weights.values()) if self.inputs and len(weights) == len(self.inputs) else None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph as text; `load_graph` reads it. The file appears whole or not at all.
 
-        The values of declared parameters are not part of the text: they are inputs to be given
-        when the graph has been read back. Pickling keeps them.
+        Declared parameters keep their values: behind the input stands `value=`, which `str(graph)`
+        leaves out.
+
+        >>> import retrograd as rg
+        >>> b = rg.GraphBuilder()
+        >>> b.output(b.input("x", (2,)) * b.parameter("w", (2,), init=rg.ones))
+        >>> b.graph().save(getfixture("tmp_path") / "graph.txt")
+        >>> rg.load_graph(getfixture("tmp_path") / "graph.txt")([1.0, 2.0]).tolist()
+        [1.0, 2.0]
         """
-        write_atomically(path, str(self).encode(), "graph")
+        write_atomically(path, print_graph(self, values=self._weights()).encode(), "graph")
+
+    @classmethod
+    def parse(cls, text: str) -> Graph:
+        """The graph that `str(graph)` describes, or the file that `save` wrote; `FormatError` says
+        where a text is damaged."""
+        return parse_graph(text, cls, leaf)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the graph as an ONNX model (opset 20) for other engines: gradients, loops and named
@@ -341,11 +475,15 @@ class Graph(ir.Graph):
         write_atomically(path, onnx.to_bytes(written(settled(self)), self._weights()), "ONNX model")
 
     def _page(
-        self, inputs: Any, gradient: bool, profile: bool, compare: ir.Graph | None
+        self,
+        values: Sequence[Any] | None,
+        gradient: bool,
+        profile: bool,
+        compare: ir.Graph | None,
     ) -> viz.Document:
         """The document of a page, with the model that can be taken away from it."""
         what = self._shown(gradient, compare)
-        doc = self._explored(inputs, what, profile, compare)
+        doc = self._explored(values, what, profile, compare)
         return {**doc, "onnx": onnx.offered(written(settled(what.graph)), self._weights())}
 
     def _weights(self) -> dict[Node, Array]:
@@ -359,18 +497,11 @@ class Graph(ir.Graph):
         return self  # nothing in it changes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {
-            i: x.prim.array for i, x in enumerate(self.inputs) if isinstance(x.prim, ConcreteLeaf)
-        }
-        return _restored, (str(self), values)
+        return _restored, (print_graph(self, values=self._weights()), pickled(self._call))
 
 
-def _restored(text: str, values: dict[int, Array]) -> Graph:
-    """The graph of a text, in which inputs have values, by position."""
-    graph = Graph.parse(text)
-    leaves = {graph.inputs[i]: leaf(a, graph.inputs[i].name) for i, a in values.items()}
-    inputs = [leaves.get(x, x) for x in graph.inputs]
-    return Graph(inputs, substitute(graph.outputs, {x: x for x in inputs} | leaves), graph.name)
+def _restored(text: str, call: bytes | None) -> Graph:
+    return Graph.parse(text)._called_as(None if call is None else unpickled(call))
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
@@ -389,11 +520,12 @@ def load_graph(path: str | os.PathLike[str]) -> Graph:
     return Graph.parse(text)
 
 
-def trace(f: Callable[..., Any], *args: Any) -> Graph:
+def trace(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Graph:
     """The graph of a function, called on stand-ins for the arguments.
 
-    Arguments are tensors, arrays, numbers or `rg.spec(shape, dtype)`, in any pytree. Inputs are
-    named after the function's parameters; tensors the function uses beside them become constants.
+    Arguments are tensors, arrays, numbers or `rg.spec(shape, dtype)`, in any pytree, by position or
+    keyword, and the graph is called as the function. Inputs are named after the function's
+    parameters; tensors the function uses beside them become constants.
 
     Nothing is computed: only shapes and dtypes are known. `ArgumentError` for what is no function,
     `TraceError` where it looks at a value or returns nothing that can be traced.
@@ -407,26 +539,32 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
             f"trace calls a function, not {f!r:.60} of type {type(f).__name__}; give the function "
             "and its arguments: rg.trace(f, x)"
         )
-    leaves, structure = pytree.flatten(args)
-    names = argument_names(f, args)
+    leaves, structure = pytree.flatten((args, kwargs))
+    names = leaf_names(f, leaves, structure)
+    call = call_structure(f, args, kwargs)
     inputs = [input_node(_type_of(x), n) for x, n in zip(leaves, names, strict=True)]
     assumed = ShapeGuards(inputs)
     try:
-        result = _traced(f, pytree.unflatten(structure, [Tensor(x) for x in inputs]), assumed)
+        by_position, by_name = pytree.unflatten(structure, [Tensor(x) for x in inputs])
+        result = _traced(f, by_position, by_name, assumed)
     finally:
         LEAKED.update(inputs)
-    outputs, _ = pytree.flatten(result)
+    outputs, tree = pytree.flatten(result)
     if not outputs:
         raise TraceError(f"nothing to trace: {getattr(f, '__name__', f)} returns {result!r:.80}")
     nodes = assumed.on([as_node(y.node if isinstance(y, LazyTensor) else y) for y in outputs])
     name = getattr(f, "__name__", "")
-    return closed(inputs, nodes, "" if name == "<lambda>" else name)
+    made = closed(inputs, nodes, "" if name == "<lambda>" else name)
+    returned = ResultStructure(((tree, tuple(range(len(outputs)))),))
+    return made._called_as(call.with_result(returned))
 
 
 @contained
-def _traced(f: Callable[..., Any], args: Sequence[Any], assumed: ShapeGuards) -> Any:
+def _traced(
+    f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], assumed: ShapeGuards
+) -> Any:
     with tracing(), assumed.watching():
-        return f(*args)
+        return f(*args, **kwargs)
 
 
 def closed(inputs: Sequence[Node], outputs: Sequence[Node], name: str) -> Graph:

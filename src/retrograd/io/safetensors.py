@@ -14,7 +14,7 @@ from safetensors.numpy import save
 
 from retrograd.eager.dispatch import as_array
 from retrograd.eager.lazy_tensor import LazyTensor, evaluate
-from retrograd.errors import DTypeError, FormatError
+from retrograd.errors import DTypeError, FormatError, ShapeError
 from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir.dtype import DTYPES, complex128
@@ -97,8 +97,11 @@ def pack(tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) 
             raise DTypeError(f"tensors are saved under names that are strings, not {name!r}")
         try:
             array = value.value() if isinstance(value, LazyTensor) else as_array(value)
-        except DTypeError as error:
-            raise DTypeError(f"cannot save {name!r}: {error}") from None
+        except (DTypeError, ShapeError) as error:
+            raise type(error)(
+                f"cannot save {name!r}: {error}. save_checkpoint takes states with lists, texts "
+                "and dictionaries in them"
+            ) from None
         if array.dtype == complex128.dtype:
             raise DTypeError(
                 f"cannot save {name!r}: the format has no complex128; save complex64, or both parts"

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import itertools
 import linecache
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from types import CodeType
@@ -54,9 +55,20 @@ class Source:
         """The source line itself, stripped; empty where the file is not at hand."""
         return linecache.getline(self.file, self.line).strip()
 
+    @property
+    def cell(self) -> str:
+        """What IPython calls the cell that this was written in, such as "Cell In[3]"; empty
+        elsewhere."""
+        ipython: Any = sys.modules.get("IPython")
+        shell = None if ipython is None else ipython.get_ipython()
+        named = getattr(getattr(shell, "compile", None), "format_code_name", None)
+        found = None if named is None else named(self.file)
+        return "" if found is None else " ".join(found)
+
     def __str__(self) -> str:
-        text = self.text
-        return f"{self.file}:{self.line} in {self.function}" + (f": {text}" if text else "")
+        text, cell = self.text, self.cell
+        place = f"{cell}, line {self.line}" if cell else f"{self.file}:{self.line}"
+        return f"{place} in {self.function}" + (f": {text}" if text else "")
 
     __repr__ = __str__
 

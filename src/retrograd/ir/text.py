@@ -20,6 +20,10 @@ a number of their own, each once:
 One node a line: number, name, type, operation, inputs, attributes, scope. Attributes that repeat
 the node's type (`shape`, `dtype`) or have their default value are left out. Names and scopes of
 other than letters, digits, `_.[]` stand in quotes. `#` starts a comment. Both ways are one loop.
+
+An input may have a value, used where the caller gives none, as a saved parameter does:
+
+      %1 w: f32[2] = input value=f32[2](0.5, -1.0)
 """
 
 from __future__ import annotations
@@ -27,9 +31,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
+from types import MappingProxyType
 from typing import Any, TypeVar
 
+import numpy as np
+
 from retrograd.errors import FormatError
+from retrograd.ir.dtype import as_dtype
 from retrograd.ir.literal import LiteralReader, quote, show, show_type, unquote
 from retrograd.ir.node import Nested, Node, Op, nested
 from retrograd.ir.registry import lookup
@@ -37,23 +45,33 @@ from retrograd.ir.types import TensorType
 from retrograd.ir.verifier import check_node
 
 G = TypeVar("G")
+Array = np.ndarray[Any, Any]
 
 # -- printing -------------------------------------------------------------------------------------
 
 
-def print_graph(graph: Nested, sources: bool = False) -> str:
-    """The text of a graph; with `sources`, the user's line of each node as a comment."""
+def print_graph(
+    graph: Nested, sources: bool = False, values: Mapping[Node, Array] | None = None
+) -> str:
+    """The text of a graph; with `sources`, the user's line of each node as a comment, and with
+    `values` of inputs, these."""
     numbers: dict[Nested, str] = {}
     lines: list[str] = []
     for inner in nested(graph):
         if inner not in numbers:
             name = numbers[inner] = f"&{len(numbers)}"
             lines += _print(inner, name, numbers, sources)
-    lines += _print(graph, "", numbers, sources)
+    lines += _print(graph, "", numbers, sources, values or {})
     return "\n".join(lines) + "\n"
 
 
-def _print(graph: Nested, place: str, numbers: Mapping[Nested, str], sources: bool) -> list[str]:
+def _print(
+    graph: Nested,
+    place: str,
+    numbers: Mapping[Nested, str],
+    sources: bool,
+    values: Mapping[Node, Array] = MappingProxyType({}),
+) -> list[str]:
     """The lines of one graph."""
     number = {node: f"%{i}" for i, node in enumerate(graph.nodes)}
     types: dict[TensorType, str] = {}
@@ -64,7 +82,8 @@ def _print(graph: Nested, place: str, numbers: Mapping[Nested, str], sources: bo
         type = types.get(node.type) or types.setdefault(node.type, show_type(node.type))
         name = f" {_label(node.name)}" if node.name else ""
         if i < len(graph.inputs):
-            lines.append(f"  %{i}{name}: {type} = input")
+            value = f" value={show(values[node])}" if node in values else ""
+            lines.append(f"  %{i}{name}: {type} = input{value}")
             continue
         key = id(node.prim), node.type
         attrs = operations.get(key)
@@ -116,6 +135,7 @@ _RETURN = re.compile(r"\s*return\b((?:\s*%[0-9]+(?:\s*,\s*%[0-9]+)*)?)\s*(?:#.*)
 _END = re.compile(r"\s*}\s*(?:#.*)?")
 _EMPTY = re.compile(r"\s*(?:#.*)?")
 _SCOPE = re.compile(rf"@({_NAME})")
+_VALUE = re.compile(r"\s*value\s*=")
 _KEY = re.compile(r"(\w+)\s*=")
 
 # A node line in parts, each with what is expected there. Together they are the expression that
@@ -131,15 +151,20 @@ _PARTS = [
 _NODE = re.compile("".join(pattern for _, pattern in _PARTS) + "(.*)")
 
 
-def parse_graph(text: str, cls: Callable[[Sequence[Node], Sequence[Node], str], G]) -> G:
-    """The graph, of class `cls`, that the text describes.
+def parse_graph(
+    text: str,
+    cls: Callable[[Sequence[Node], Sequence[Node], str], G],
+    with_value: Callable[[Array, str], Node] | None = None,
+) -> G:
+    """The graph, of class `cls`, that the text describes. `with_value` makes an input of a value
+    and a name; without it, values of inputs are left out.
 
     Raises `FormatError` with the line and what was expected there. Types are checked.
     """
     lines, graphs = _Lines(text), dict[str, Any]()
     try:
         while True:
-            place, graph = _parse_one(lines, graphs, cls)
+            place, graph = _parse_one(lines, graphs, cls, with_value)
             if not place:
                 break
             if place in graphs:
@@ -156,9 +181,10 @@ def _parse_one(
     lines: _Lines,
     graphs: Mapping[str, Any],
     cls: Callable[[Sequence[Node], Sequence[Node], str], G],
+    with_value: Callable[[Array, str], Node] | None,
 ) -> tuple[str, G]:
     """The next graph of a text, and its number, which is empty for the last."""
-    body = _ParsedBody(graphs)
+    body = _ParsedBody(graphs, with_value)
     header = lines.take(_HEADER, "'graph NAME {'")
     for line in lines:
         found = _NODE.fullmatch(line)
@@ -202,8 +228,11 @@ class _Lines:
 class _ParsedBody:
     """The nodes read so far, by their number in the text."""
 
-    def __init__(self, graphs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, graphs: Mapping[str, Any], with_value: Callable[[Array, str], Node] | None
+    ) -> None:
         self.graphs = graphs
+        self.with_value = with_value
         self.inputs: list[Node] = []
         self._names: set[str] = set()
         self._nodes: dict[str, Node] = {}
@@ -230,12 +259,18 @@ class _ParsedBody:
         result = self._types.get(type)
         if result is None:
             result = self._types[type] = _whole(type)
+        value = None
+        if op == "input" and (found := _VALUE.match(rest)):
+            value, rest = _value_of_input(rest, found.end(), result)
         key = op, type, rest
         known = self._operations.get(key)
         if known is None:
             known = self._operations[key] = _operation(op, result, rest, self.graphs)
         prim, scope = known
-        node = Node(prim, self.find(inputs), result, scope, None, None, _unlabel(name))
+        if value is not None and self.with_value is not None:
+            node = self.with_value(value, _unlabel(name))
+        else:
+            node = Node(prim, self.find(inputs), result, scope, None, None, _unlabel(name))
         check_node(node)
         self._nodes[number] = node
         if op == "input":
@@ -243,6 +278,15 @@ class _ParsedBody:
                 raise FormatError(f"expected another name, found a second input {node.name!r}")
             self._names.update([node.name] if node.name else [])
             self.inputs.append(node)
+
+
+def _value_of_input(rest: str, at: int, type: TensorType) -> tuple[Array, str]:
+    """The array behind `value=`, and what follows."""
+    reader = LiteralReader(rest, at)
+    value = reader.value()
+    if not isinstance(value, np.ndarray) or TensorType(as_dtype(value.dtype), value.shape) != type:
+        raise FormatError(f"expected a value of the type {show_type(type)}, found {value!r:.60}")
+    return value, reader.rest
 
 
 def _whole(type: str) -> TensorType:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd import notebook
 from retrograd.errors import OptionError
 from retrograd.memory_limit import check_new
 from retrograd.metrics.arrays import Array, as_tensors, count, given_once, ratio, weights_for
@@ -226,6 +227,17 @@ class ConfusionMatrix(Metric):
 
     def value(self, xp: Any, state: State) -> Array:
         return _normalized(xp, state["matrix"], self.normalize)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the matrix of what was seen, and what follows from it."""
+        kind = type(self).__name__
+        if self._state is None:
+            return notebook.output(notebook.headline(kind, "nothing seen yet"))
+        found = self.value(np, self._state)
+        facts = [f"{found:.4g}"] if found.ndim == 0 else []
+        return notebook.counts_html(
+            kind, _normalized(np, self._state["matrix"], self.normalize), facts
+        )
 
 
 class MatthewsCorrcoef(ConfusionMatrix):

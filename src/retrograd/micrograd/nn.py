@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from retrograd.errors import FormatError, ShapeError
 from retrograd.scalar import Value
 
 
 class Module:
-    """What has parameters."""
+    """What has parameters. Beyond what micrograd has, it goes into checkpoints.
+
+    >>> from retrograd.micrograd import MLP
+    >>> one, other = MLP(2, [3, 1]), MLP(2, [3, 1])
+    >>> other.load_state_dict(one.state_dict())
+    >>> other([1.0, 2.0]).data == one([1.0, 2.0]).data
+    True
+    """
 
     def zero_grad(self) -> None:
         """Set the gradient of every parameter to 0."""
@@ -20,6 +30,26 @@ class Module:
     def parameters(self) -> list[Any]:
         """The parameters, in a fixed order."""
         return []
+
+    def state_dict(self) -> dict[str, Any]:
+        """The values of the parameters, in their order, as one array."""
+        return {"parameters": np.array([p.data for p in self.parameters()], np.float64)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over the values of `state_dict()`; `FormatError` for the state of something else,
+        `ShapeError` for one of other sizes, and then nothing has changed."""
+        if not isinstance(state, Mapping) or set(state) != {"parameters"}:
+            raise FormatError(
+                f"the state of a {type(self).__name__} is {{'parameters': array}}, not "
+                f"{state!r:.80}"
+            )
+        values, own = np.asarray(state["parameters"], np.float64), self.parameters()
+        if values.shape != (len(own),):
+            raise ShapeError(
+                f"{type(self).__name__} has {len(own)} parameters, the state {values.shape}"
+            )
+        for p, value in zip(own, values.tolist(), strict=True):
+            p.data = value
 
 
 class Neuron(Module):

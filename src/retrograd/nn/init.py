@@ -18,14 +18,16 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.eager.default_dtype import DEFAULT
 from retrograd.eager.leaf import stands_for_any
 from retrograd.eager.modes import backend
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions import creation
+from retrograd.functions.random.default import default_generator, manual_seed
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.special import ndtri
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.ir import as_dtype, as_shape, float32, float64
+from retrograd.ir import as_dtype, as_shape, float64
 from retrograd.memory_limit import check_new
 
 # The nonlinearities `calculate_gain` knows, without those that take a parameter.
@@ -43,25 +45,15 @@ _SKIPPED = ContextVar("skipped", default=False)
 
 
 def seed(n: int) -> None:
-    """Start the stream that is used where no generator is given again, from seed n.
+    """Start the stream that is used where no generator is given again, from seed n, as
+    `rg.manual_seed` does.
 
     `DTypeError` for what is no integer from 0 on.
 
     >>> import retrograd as rg
     >>> rg.nn.init.seed(0)
     """
-    default_generator().load_state_dict(Generator(n).state_dict())
-
-
-@functools.cache
-def default_generator() -> Generator:
-    """The generator that is used where none is given, made when it is first needed.
-
-    >>> import retrograd as rg
-    >>> isinstance(rg.nn.init.default_generator(), rg.random.Generator)
-    True
-    """
-    return Generator(0)
+    manual_seed(n)
 
 
 @contextmanager
@@ -89,8 +81,8 @@ def skip_init() -> Iterator[None]:
 def _untouched(shape: Any, dtype: Any) -> Tensor:
     """Zeros that need no memory until somebody writes to them."""
     size: Any = as_shape(shape)
-    check_new(size, as_dtype(dtype or float32).itemsize, "a parameter")
-    return Tensor.of(np.zeros(size, as_dtype(dtype or float32).dtype))
+    check_new(size, as_dtype(dtype or DEFAULT.real).itemsize, "a parameter")
+    return Tensor.of(np.zeros(size, as_dtype(dtype or DEFAULT.real).dtype))
 
 
 def constant(shape: Any, value: float, *, dtype: Any = None) -> Tensor:
@@ -103,7 +95,7 @@ def constant(shape: Any, value: float, *, dtype: Any = None) -> Tensor:
     >>> rg.nn.init.constant((2,), 0.5).tolist()
     [0.5, 0.5]
     """
-    return _now(creation.full(shape, value, dtype=dtype or float32))
+    return _now(creation.full(shape, value, dtype=dtype or DEFAULT.real))
 
 
 def zeros(shape: Any, *, dtype: Any = None) -> Tensor:
@@ -149,7 +141,7 @@ def uniform(
     if _SKIPPED.get():
         return _untouched(shape, dtype)
     return _now(
-        (generator or default_generator()).uniform(shape, low, high, dtype=dtype or float32)
+        (generator or default_generator()).uniform(shape, low, high, dtype=dtype or DEFAULT.real)
     )
 
 
@@ -171,7 +163,9 @@ def normal(
     """
     if _SKIPPED.get():
         return _untouched(shape, dtype)
-    return _now((generator or default_generator()).normal(shape, mean, std, dtype=dtype or float32))
+    return _now(
+        (generator or default_generator()).normal(shape, mean, std, dtype=dtype or DEFAULT.real)
+    )
 
 
 def xavier_uniform(
@@ -271,7 +265,7 @@ def trunc_normal(
     u = uniform(shape, low, high, generator=generator, dtype=float64).numpy()
     with backend("reference"):
         x = mean + std * ndtri(u).numpy()
-    return Tensor.of(np.clip(x, a, b).astype(as_dtype(dtype or float32).dtype))
+    return Tensor.of(np.clip(x, a, b).astype(as_dtype(dtype or DEFAULT.real).dtype))
 
 
 def orthogonal(
@@ -292,7 +286,7 @@ def orthogonal(
     long, short = max(rows, columns), min(rows, columns)
     q, r = np.linalg.qr(normal((long, short), generator=generator, dtype=float64).numpy())
     q = q * np.where(np.diagonal(r) < 0, -1, 1)  # else some come more often than others
-    kind = as_dtype(dtype or float32).dtype
+    kind = as_dtype(dtype or DEFAULT.real).dtype
     return Tensor.of((gain * (q.T if rows < columns else q)).reshape(size).astype(kind))
 
 
@@ -328,7 +322,9 @@ def eye(shape: Any, *, dtype: Any = None) -> Tensor:
     >>> rg.nn.init.eye((2, 2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    return Tensor.of(np.eye(*_known("eye", shape, 2, 2), dtype=as_dtype(dtype or float32).dtype))
+    return Tensor.of(
+        np.eye(*_known("eye", shape, 2, 2), dtype=as_dtype(dtype or DEFAULT.real).dtype)
+    )
 
 
 def dirac(shape: Any, groups: int = 1, *, dtype: Any = None) -> Tensor:
@@ -345,7 +341,7 @@ def dirac(shape: Any, groups: int = 1, *, dtype: Any = None) -> Tensor:
     size = _known("dirac", shape, 3, 5)
     if groups < 1 or size[0] % groups:
         raise OptionError(f"dirac: {size[0]} channels do not make {groups} groups")
-    x = np.zeros(size, as_dtype(dtype or float32).dtype)
+    x = np.zeros(size, as_dtype(dtype or DEFAULT.real).dtype)
     each, middle = size[0] // groups, tuple(n // 2 for n in size[2:])
     for g in range(groups):
         for i in range(min(each, size[1])):

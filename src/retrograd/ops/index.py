@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,28 +37,55 @@ def _result(op: Gather | Scatter, x: Shape, index: Shape) -> Shape:
     return x[: op.axis] + index[op.shared :] + x[op.axis + 1 :]
 
 
-def out_of_range(name: str, axis: int, index: int, size: int) -> IndexRangeError:
-    """The error for an index of an axis."""
+# What indices of an axis may be called in errors, and what the axis has.
+MEANINGS = {"label": "classes", "index": "embeddings"}
+
+
+def out_of_range(
+    name: str, axis: int, index: int, size: int, of: str = "", at: Sequence[int] | None = None
+) -> IndexRangeError:
+    """The error for an index of an axis, where it stands `at` among the indices if that is known.
+    Those `of` a meaning count from the front only: negative ones have come as `index - size`."""
+    if of:
+        given = index + size if index < 0 else index
+        where = "" if at is None else f" (at {list(map(int, at))})"
+        allowed = f"they are 0 to {size - 1}" if size else "there are none"
+        return IndexRangeError(
+            f"{of} {given} is out of range for {size} {MEANINGS[of]}; {allowed}{where}"
+        )
     allowed = f"its indices are -{size} to {size - 1}" if size else "it has no elements"
     return IndexRangeError(
         f"{name} with the index {index} on axis {axis} of size {size}; {allowed}"
     )
 
 
-def _from_front(name: str, axis: int, index: Any, size: int) -> Any:
-    """Positions counted from the front; checks the range."""
+def first_outside(index: Any, size: int) -> tuple[int, ...] | None:
+    """Where the first index stands that is out of range."""
     outside = (index < -size) | (index >= size)
-    if outside.any():
-        raise out_of_range(name, axis, index[outside][0], size)
+    return tuple(np.argwhere(outside)[0]) if outside.any() else None
+
+
+def _from_front(name: str, axis: int, index: Any, size: int, of: str = "", shared: int = 0) -> Any:
+    """Positions counted from the front; checks the range."""
+    at = first_outside(index, size)
+    if at is not None:
+        raise out_of_range(name, axis, int(index[at]), size, of, place_of(at, index.shape, shared))
     at = index.astype(np.int64)
     return np.where(at < 0, at + size, at)
+
+
+def place_of(at: Sequence[int], shape: Sequence[Any], shared: int) -> Sequence[int]:
+    """The position among what was asked for: of one index for each place along shared axes, the
+    axis of that one is left out."""
+    return at[:-1] if shared and len(at) == shared + 1 and shape[-1] == 1 else at
 
 
 def _positions(op: Gather | Scatter, x: Any, index: Any) -> tuple[Any, ...]:
     """NumPy's index for the elements concerned."""
     own = index.ndim - op.shared
     grid = np.ogrid[tuple(slice(n) for n in _result(op, x.shape, index.shape))]
-    at = _from_front(op.name, op.axis, index, x.shape[op.axis]).reshape(
+    of = getattr(op, "of", "")
+    at = _from_front(op.name, op.axis, index, x.shape[op.axis], of, op.shared).reshape(
         index.shape[: op.shared]
         + (1,) * (op.axis - op.shared)
         + index.shape[op.shared :]
@@ -71,7 +99,8 @@ class Gather(Op):
     """Read along one axis at given positions.
 
     `y[s..., p..., i..., q...] = x[s..., p..., index[s..., i...], q...]`: the first `shared` axes of
-    `x` and `index` run together, `axis` of `x` is replaced by the remaining axes of `index`.
+    `x` and `index` run together, `axis` of `x` is replaced by the remaining axes of `index`. `of`
+    is what errors call an index, one of `MEANINGS`.
     """
 
     name = "gather"
@@ -79,6 +108,7 @@ class Gather(Op):
     arity = 2
     axis: int
     shared: int = 0
+    of: str = ""
 
     def infer(self, *types: TensorType) -> TensorType:
         x, index = types
@@ -91,7 +121,7 @@ class Gather(Op):
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         x, index = inputs
-        return ScatterAdd(self.axis, self.shared)(full(0, x.type), index, g), None
+        return ScatterAdd(self.axis, self.shared, self.of)(full(0, x.type), index, g), None
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         return self(tangents[0], inputs[1]) if tangents[0] is not None else None
@@ -99,12 +129,12 @@ class Gather(Op):
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
         x, index = inputs
         if self.shared == 0 and not batched[1]:  # the samples are one more axis of x
-            return Gather(self.axis + 1)(x, index)
+            return Gather(self.axis + 1, 0, self.of)(x, index)
         if self.shared == 0 and not batched[0]:  # a table read by many: one more axis of index
             y = self(x, index)
             return permute(y, (self.axis, *(i for i in range(y.type.rank) if i != self.axis)))
         x, index = stack_front(size, batched, (x, index))
-        return Gather(self.axis + 1, self.shared + 1)(x, index)
+        return Gather(self.axis + 1, self.shared + 1, self.of)(x, index)
 
 
 @declare
@@ -226,6 +256,7 @@ class ScatterAdd(Scatter):
     booleans = False
     axis: int
     shared: int = 0
+    of: str = ""
 
     def reference(self, *arrays: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -236,7 +267,7 @@ class ScatterAdd(Scatter):
         if x.dtype.kind == "c":
             return of_parts(lambda x, updates: self._added(x, index, updates), x, updates)
         size, apart = x.shape[self.axis], self.shared
-        at = _from_front(self.name, self.axis, index, size)
+        at = _from_front(self.name, self.axis, index, size, self.of, self.shared)
         samples, before, behind = (
             math.prod(x.shape[a:b])
             for a, b in ((0, apart), (apart, self.axis), (self.axis + 1, x.ndim))
@@ -253,6 +284,13 @@ class ScatterAdd(Scatter):
         scattered(y, places.reshape(-1), rows(updates, many), wide)
         back = y.reshape(samples, size, before, behind).transpose(0, 2, 1, 3)
         return np.ascontiguousarray(back).reshape(x.shape)
+
+    def read(self, x: Node, index: Node) -> Node:
+        return Gather(self.axis, self.shared, self.of)(x, index)
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        y = super().batch(size, batched, *inputs)
+        return replace(y.prim, of=self.of)(*y.inputs)  # type: ignore[type-var]
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         return g, None, self.read(g, inputs[1])

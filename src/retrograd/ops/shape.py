@@ -199,6 +199,76 @@ class Slice(LinearOp):
 
 
 @declare
+class SliceSet(Op):
+    """Replace the elements that a slice takes: `y = x`, then `y[start], y[start + step], ...` along
+    each axis are those of `value`; steps are positive.
+
+    The gradient goes to the value; an element that is replaced gets none.
+    """
+
+    name = "slice_set"
+    traits = frozenset(
+        {Trait.READS_MANY, Trait.REAL_LINEAR, Trait.DETERMINED, Trait.HANDS_ON, Trait.SIZED}
+    )
+    arity = 2
+    starts: Shape
+    steps: tuple[int, ...]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, value = types
+        if value.dtype is not x.dtype:
+            raise DTypeError(f"{self.name} into {x} takes a value of its dtype, not {value}")
+        if not len(self.starts) == len(self.steps) == x.rank == value.rank:
+            raise fail(
+                self, x, f"it needs a start, a step and a size of the value {value} per axis"
+            )
+        for start, step, n, size in zip(self.starts, self.steps, value.shape, x.shape, strict=True):
+            if step < 1:
+                raise fail(self, x, f"steps are positive, not {step}")
+            spare = (start, size - start - n - gaps(n) * (step - 1))
+            if n != 0 and any(not isinstance(d, Dim) and d < 0 for d in spare):
+                raise fail(self, x, f"{n} elements from {start} by {step} are not within 0:{size}")
+        return x
+
+    def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
+        return 0
+
+    def reference(self, *arrays: Any) -> Any:
+        x, value = arrays
+        y = x.copy()
+        if value.size:
+            y[self._key(value.shape)] = value
+        return y
+
+    def _key(self, shape: Shape) -> tuple[slice, ...]:
+        ends = [index(a + n * s) for a, n, s in zip(self.starts, shape, self.steps, strict=True)]
+        return tuple(map(slice, map(index, self.starts), ends, self.steps))
+
+    def _read(self, x: Node, like: Node) -> Node:
+        """The elements that are replaced."""
+        stops = tuple(
+            a + n + gaps(n) * (s - 1)
+            for a, n, s in zip(self.starts, like.shape, self.steps, strict=True)
+        )
+        return Slice(self.starts, stops, self.steps)(x)
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        _, value = inputs
+        return self(g, full(0, value.type)), self._read(g, value)
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        (tx, tv), (x, value) = tangents, inputs
+        if tx is None and tv is None:
+            return None
+        return self(
+            full(0, x.type) if tx is None else tx, full(0, value.type) if tv is None else tv
+        )
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        return SliceSet((0, *self.starts), (1, *self.steps))(*stack_front(size, batched, inputs))
+
+
+@declare
 class Pad(Op):
     """Put `low` and `high` copies of a scalar around, `interior` between elements, per axis."""
 

@@ -13,10 +13,10 @@ from retrograd.errors import (
     MemoryLimitError,
     RetrogradError,
 )
-from retrograd.ir import Node, apply, evaluate
+from retrograd.ir import Node, Trait, apply, evaluate, reachable
 from retrograd.memory_limit import scaled
 from retrograd.ops.control import Sized, WhileLoop
-from retrograd.ops.index import out_of_range
+from retrograd.ops.index import first_outside, out_of_range, place_of
 from retrograd.passes.lowering.legalize import CheckIndex
 from retrograd.passes.lowering.libcall import PYTHON, CheckCall
 from retrograd.passes.lowering.linalg import ORDER
@@ -39,8 +39,22 @@ def answer(node: Node, operands: Sequence[Array], sizes: Mapping[str, int]) -> B
     return RetrogradError(f"a compiled program refused what the reference does not: {node}")
 
 
-def failure_of(node: Node, value: int, sizes: Mapping[str, int]) -> BaseException:
-    """The error for a check of a plan that failed with this value."""
+def index_to_find(node: Node, given: Sequence[Node]) -> Node | None:
+    """The indices among which the one is to be found that a check refused; None where errors do not
+    say the position, or it is computed of more than these inputs."""
+    prim = node.prim
+    if not isinstance(prim, CheckIndex) or not getattr(prim.target.prim, "of", ""):
+        return None
+    index = prim.target.inputs[1]
+    known = set(given)
+    ends = [x for x in reachable([index]) if not x.inputs and Trait.INPUT in x.prim.traits]
+    return index if known.issuperset(ends) else None
+
+
+def failure_of(
+    node: Node, value: int, sizes: Mapping[str, int], index: Array | None = None
+) -> BaseException:
+    """The error for a check of a plan that failed with this value, which is among these indices."""
     prim = node.prim
     if isinstance(prim, CheckCall):
         return _of_call(prim, value, sizes)
@@ -54,10 +68,14 @@ def failure_of(node: Node, value: int, sizes: Mapping[str, int]) -> BaseExceptio
     assert isinstance(prim, CheckIndex)
     if node.inputs[0].dtype.kind == "uint" and value < 0:
         value += 2**64
-    name, axis = prim.target.op, prim.axis
+    name, axis, of = prim.target.op, prim.axis, getattr(prim.target.prim, "of", "")
     reason = f"{name} with the index {value} on axis {axis} of size {prim.size}"
     with contextlib.suppress(RetrogradError):  # a size that was known only while the program ran
-        reason = str(out_of_range(name, axis, value, evaluate(prim.size, sizes)))
+        size, at = evaluate(prim.size, sizes), None
+        if index is not None and (found := first_outside(index, size)) is not None:
+            value = int(index[found])
+            at = place_of(found, index.shape, prim.target.attrs["shared"])
+        reason = str(out_of_range(name, axis, value, size, of, at))
     return IndexRangeError(f"{reason}: {prim.target.describe()}", reason)
 
 

@@ -17,7 +17,7 @@ from retrograd.codegen import program as codegen
 from retrograd.codegen.launch_layout import COUNTED_CYCLES, COUNTER_WORDS
 from retrograd.codegen.launch_layout import COUNTED_SUBNORMALS as MET
 from retrograd.errors import BackendError
-from retrograd.ir import Graph, TensorType, evaluate
+from retrograd.ir import Graph, Node, TensorType, evaluate
 from retrograd.memory_limit import check_memory
 from retrograd.ops.control.body import run as evaluated
 from retrograd.passes import prepared
@@ -25,7 +25,7 @@ from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.call_frame import CallFrame
 from retrograd.runtime.denormals import SubnormalCount, exactly, tells
 from retrograd.runtime.disk_cache import current_store, key_of
-from retrograd.runtime.errors import answer, failure_of, what_to_ask
+from retrograd.runtime.errors import answer, failure_of, index_to_find, what_to_ask
 from retrograd.runtime.executable_format import ExecutableRecord, Placement, place, recipe_of
 from retrograd.runtime.fast_call import entry_of, is_unshared, specs_of
 from retrograd.runtime.fingerprint import program_key
@@ -441,10 +441,18 @@ class Executable:
         node, sizes = self.plan.checks[check], bind(self.graph.inputs, arrays)
         asked = what_to_ask(node)
         if asked is not None:  # the operation itself knows what is wrong with its operands
-            given = Graph(self.plan.source.inputs, asked.inputs)
-            operands = evaluated(given.bind(sizes) if sizes else given, arrays)
-            return answer(asked, operands, sizes)
-        return failure_of(node, value, sizes)
+            return answer(asked, self._values(asked.inputs, arrays, sizes), sizes)
+        index = index_to_find(node, self.plan.source.inputs)
+        if index is None:
+            return failure_of(node, value, sizes)
+        return failure_of(node, value, sizes, self._values([index], arrays, sizes)[0])
+
+    def _values(
+        self, nodes: Sequence[Node], arrays: Sequence[Array], sizes: Mapping[str, int]
+    ) -> list[Array]:
+        """What nodes of the source are for these inputs."""
+        given = Graph(self.plan.source.inputs, nodes)
+        return list(evaluated(given.bind(sizes) if sizes else given, arrays))
 
     # -- about the program --------------------------------------------------------------------
     @property

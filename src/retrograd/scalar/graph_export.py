@@ -1,4 +1,5 @@
-"""The operations that a Value was computed by: as a `Graph`, as Graphviz text, as SVG."""
+"""The operations that a Value was computed by: as a `Graph`, as Graphviz text, as SVG, and in a
+notebook."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd import viz
+from retrograd import notebook, viz
 from retrograd.eager.lazy_tensor import leaf
 from retrograd.errors import TraceError
 from retrograd.graph.graph import Graph
@@ -16,6 +17,7 @@ from retrograd.scalar.machine import CONSTANT, CUSTOM, FOREIGN, LEAF, OPCODES
 
 _BY_CODE = {o.code: o for o in OPCODES}
 LARGEST = 2000  # values of a picture
+DRAWN = 60  # values of a picture that a notebook shows by itself
 Place = tuple[Any, int]
 
 
@@ -117,4 +119,58 @@ def to_svg(tape: Any, row: int) -> str:
     return viz.to_svg(to_graph(tape, row, described=True), LARGEST)
 
 
-__all__ = ["to_dot", "to_graph", "to_svg"]
+# -- in a notebook -------------------------------------------------------------------------------
+def value_html(value: Any) -> str:
+    """The number, its gradient, and what it was computed from."""
+    kind = type(value).__name__
+    if is_traced(value):
+        return notebook.output(notebook.headline(kind, "traced by jit", notebook.text(value.label)))
+    head = ("label", "data", "grad", "operation", "operands")
+    prev = value._prev[:8]
+    given = ", ".join(notebook.text(x.label or f"{x.data:.4g}", 20) for x in prev)
+    row = [value.label, f"{value.data:.6g}", f"{value.grad:.6g}", value._op or "leaf"]
+    picture, note = _picture(value)
+    return notebook.output(
+        notebook.headline(kind, note),
+        notebook.table(
+            head, [[*[notebook.text(x) for x in row], given + (", …" if len(prev) == 8 else "")]]
+        ),
+        picture,
+    )
+
+
+def value_svg(value: Any) -> str | None:
+    """The history with numbers and gradients; None of one that is long, or made by Python."""
+    return None if is_traced(value) else _picture(value)[0] or None
+
+
+def is_traced(value: Any) -> bool:
+    """Whether there is no number yet."""
+    return not value._is_leaf and value._tape.trace is not None
+
+
+def _picture(value: Any) -> tuple[str, str]:
+    """The drawing, or nothing and a note that says why."""
+    if value._is_leaf:
+        return "", ""
+    place = value._position()
+    if _is_long(*place):
+        return "", f"computed from more than {DRAWN} values, which are not drawn"
+    try:
+        return to_svg(*place), ""
+    except TraceError as error:
+        return "", notebook.text(error, 200)
+
+
+def _is_long(tape: Any, row: int) -> bool:
+    """Whether a value has more ancestors than are drawn, without a look at all of them."""
+    found = {(tape, row)}
+    todo = [(tape, row)]
+    while todo and len(found) <= DRAWN:
+        new = [place for place in operands(*todo.pop()) if place not in found]
+        found.update(new)
+        todo += new
+    return len(found) > DRAWN
+
+
+__all__ = ["to_dot", "to_graph", "to_svg", "value_html", "value_svg"]

@@ -11,7 +11,7 @@ from typing import Any
 from retrograd.errors import DTypeError, GradientError, TraceError
 from retrograd.gc_paused import gc_paused
 from retrograd.graph.graph import Graph
-from retrograd.scalar.graph_export import to_dot, to_graph, to_svg
+from retrograd.scalar.graph_export import to_dot, to_graph, to_svg, value_html, value_svg
 from retrograd.scalar.machine import CONSTANT, CUSTOM, FOREIGN, LEAF, OPCODES
 from retrograd.scalar.machine.portable import derivatives
 from retrograd.scalar.operands import at_line, number_of
@@ -232,6 +232,14 @@ class Scalar(RowHandle):
         if not self._is_leaf and self._tape.trace is not None:
             return f"Value(traced by jit{label})"
         return f"Value(data={self.data}, grad={self.grad}{label})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the number, its gradient, and a picture of a short history."""
+        return value_html(self)
+
+    def _repr_svg_(self) -> str | None:
+        """The picture of a short history; None of a long one, and of a leaf."""
+        return value_svg(self)
 
     def __format__(self, spec: str) -> str:
         return format(float(self), spec) if spec else repr(self)

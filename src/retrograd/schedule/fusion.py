@@ -37,7 +37,7 @@ from retrograd.ops.leaf import Iota
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.random.threefry import RandomBits
 from retrograd.ops.reduce import Reduction
-from retrograd.ops.shape import Concat, Expand, Permute, Reshape, Slice
+from retrograd.ops.shape import Concat, Expand, Permute, Reshape, Slice, SliceSet
 from retrograd.ops.windows import Windows
 from retrograd.passes.constants import is_buffer
 from retrograd.passes.lowering.axis_groups import is_plain_reshape, reshape_root
@@ -45,6 +45,9 @@ from retrograd.passes.lowering.contraction import Materialize
 from retrograd.passes.lowering.libcall import LibCall
 from retrograd.passes.lowering.strided_views import reads_once, reads_windows, slides
 from retrograd.tuning import TUNING
+
+# Which input of an update goes to the first one, whose memory the result may take.
+UPDATES: dict[type, int] = {Scatter: 2, SliceSet: 1}
 
 
 @dataclass(slots=True)
@@ -189,7 +192,12 @@ class Fusion:
             own.forced = True
         if isinstance(node.prim, LibCall) and (position or not node.prim.initialises_output):
             own.forced = True
-        if isinstance(node.prim, Scatter) and position == 2 and self._reads(x, node.inputs[0]):
+        if any(
+            isinstance(node.prim, kind)
+            and position == at
+            and (self._reads(x, node.inputs[0]) or self._is_of(x, node.inputs[0]))
+            for kind, at in UPDATES.items()
+        ):
             own.forced = True  # so that what it scatters into may be overwritten
         if isinstance(node.prim, RandomBits):
             # Computing a key, often from random bits itself, costs hundreds of operations.
@@ -219,6 +227,22 @@ class Fusion:
                 if not users.isdisjoint(x.inputs):
                     users.add(x)
         return node in self._users[given]
+
+    def _is_of(self, value: Node, x: Node) -> bool:
+        """Whether a small value is computed from what it goes to, a few nodes before."""
+        small, whole = value.type.size, x.type.size
+        if not isinstance(small, int) or not isinstance(whole, int):
+            return False
+        if small * TUNING.free_load_ratio > whole:
+            return False
+        seen, todo = {value}, [value]
+        for node in todo:  # which grows
+            if x in node.inputs:
+                return True
+            if len(seen) < TUNING.kernel_nodes and not reads_many(node):
+                todo += [y for y in node.inputs if y not in seen]
+                seen.update(node.inputs)
+        return False
 
     def _use(self, x: Node) -> UseInfo:
         return self._uses.setdefault(x, UseInfo())

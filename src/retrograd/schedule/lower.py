@@ -12,7 +12,7 @@ from retrograd.ops.numerics.summation import PRODUCTS, accumulator_of
 from retrograd.ops.reduce import ArgMax, ArgMin, Reduction
 from retrograd.ops.scan import CumArgMax, CumArgMin, CumMax, CumMin, CumProd, CumSum, LinearScan
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
-from retrograd.ops.shape import Concat
+from retrograd.ops.shape import Concat, SliceSet
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
 from retrograd.passes.lowering.contraction import Materialize
 from retrograd.passes.lowering.legalize import CheckIndex
@@ -115,6 +115,20 @@ class NodeLowering(NestBuilder):
             own = sum(d != 1 for d in updates.shape[:end])
             return [start, *self._in_blocks(nest, place, own, many)]
         return [start, nest]
+
+    def slice_set(self) -> list[LoopNest]:
+        """What is there, then the value in its places."""
+        x, value = self.node.inputs
+        starts, steps = self.node.attrs["starts"], self.node.attrs["steps"]
+
+        def place(b: ScalarBlock, i: Index) -> SSAValue:
+            moved = [
+                b.add(b.mul(k, b.size(step)), b.size(start))
+                for k, start, step in zip(i, starts, steps, strict=True)
+            ]
+            return b.offset(tuple(moved), x.shape)
+
+        return [self.copy_of(x), self.map(value.shape, lambda r, i: r.read(value, i), place)]
 
     def _scattering(self, into: Buffer) -> tuple[ScatterNest, Index, int | Dim]:
         """Updates that meet what is in a buffer, the place that each belongs to, and how many
@@ -274,6 +288,7 @@ reads(Materialize)(store)
 nests_of(ArgMax, ArgMin)(NodeLowering.extremum)
 nests_of(CumSum, CumProd, CumMax, CumMin, CumArgMax, CumArgMin, LinearScan)(lower_scan.scan)
 nests_of(ScatterAdd, ScatterSet, ScatterMul, ScatterMax, ScatterMin)(NodeLowering.scatter)
+nests_of(SliceSet)(NodeLowering.slice_set)
 nests_of(Sort)(lower_sort.sort)
 nests_of(ArgSort)(lower_sort.argsort)
 nests_of(SearchSorted)(lower_sort.search)

@@ -22,6 +22,7 @@ from retrograd.ops.complex import conj
 from retrograd.runtime.backend import Array
 from retrograd.tape.buffered import TapeBuffers
 from retrograd.tape.entry import Entry, Hook
+from retrograd.tape.html import LISTED, tape_html
 from retrograd.tape.recorder import Record
 from retrograd.tape.reverse import Step, arrays, cotangent, steps, walk
 
@@ -125,6 +126,11 @@ class Tape(Record):
     def __repr__(self) -> str:
         state = ", finished" if self._finished else ""
         return f"<Tape with {len(self)} entries{state}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the entries in a table; of a long tape the first and the last."""
+        shown = self[:] if len(self) <= LISTED else [*self[: LISTED // 2], *self[-LISTED // 2 :]]
+        return tape_html(shown, len(self), self._finished)
 
     def finish(self) -> None:
         """Record no more. What is on the tape stays open to every question; an operation that would

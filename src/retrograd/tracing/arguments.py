@@ -22,7 +22,10 @@ def argument(x: Node, value: Any) -> Array:
         return value.value()
     if isinstance(value, np.ndarray):
         return value
-    array = as_array(value, x.dtype)
+    try:
+        array = as_array(value, x.dtype)
+    except DTypeError as error:
+        raise DTypeError(f"input {x.name!r} is {x.type}: {error}") from None
     if np.asarray(value).dtype.kind == "f" and x.dtype.is_integer:
         raise DTypeError(f"input {x.name!r} is {x.type}, but the value given is {value!r}")
     return array
@@ -38,6 +41,15 @@ def positional(f: Callable[..., Any]) -> tuple[list[str], str]:
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
     return [p.name for p in parameters if p.kind in by_position], "".join(rest)
+
+
+def with_default(f: Callable[..., Any]) -> list[str]:
+    """The names of the parameters that need not be given."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.default is not p.empty]
 
 
 def argument_names(f: Callable[..., Any], args: Sequence[Any]) -> list[str]:

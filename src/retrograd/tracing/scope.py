@@ -20,6 +20,7 @@ from retrograd.eager.listeners import shown
 from retrograd.eager.modes import (
     _ACTIVE,
     active,
+    calling,
     grad_enabled,
     recording_grad,
     seeking,
@@ -43,6 +44,7 @@ from retrograd.ir import (
 )
 from retrograd.ir.source import user_source
 from retrograd.ops.identity import Alias
+from retrograd.tracing.module_state import Place, StateWatch
 
 ArgNums = int | Sequence[int]
 
@@ -182,11 +184,16 @@ def is_tracked(nodes: Sequence[Node | None]) -> bool:
 
 def called_on(
     f: Callable[..., Any], structure: Any, inner: Sequence[Node], kwargs: dict[str, Any]
-) -> Any:
-    """`f` called on tensors that stand for nodes, while these are being differentiated."""
+) -> tuple[Any, list[tuple[Place, Any]]]:
+    """`f` called on tensors that stand for nodes, while these are being differentiated: what it
+    returns, and what it has changed in modules and does not return."""
     with differentiating(inner):
-        new = pytree.unflatten(structure, [Tensor(n, n.dtype.is_inexact) for n in inner])
-        return f(*new, **kwargs)
+        leaves = [Tensor(n, n.dtype.is_inexact) for n in inner]
+        new = pytree.unflatten(structure, leaves)
+        watch = StateWatch(new, structure, leaves)
+        with calling():
+            result = f(*new, **kwargs)
+        return result, watch.lost(result)
 
 
 def detach_results(result: Any, tracked: bool) -> Any:

@@ -1,4 +1,5 @@
-"""Showing how training goes: a bar on a terminal, lines elsewhere."""
+"""Showing how training goes: a bar on a terminal and below the cell of a notebook, lines
+elsewhere."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
+
+from retrograd import notebook
+from retrograd.notebook.cell import Shown, in_notebook
 
 
 class Reporter(Protocol):
@@ -37,6 +41,7 @@ class Silent:
     def close(self) -> None: ...
 
 
+LAST = 20  # messages below a bar in a notebook
 DECAY = 0.98  # of the weight of a loss, with each step: an average over about 50 steps
 
 
@@ -183,6 +188,49 @@ class Bar:
             self._progress = None
 
 
+class CellBar:
+    """A bar below the cell of a notebook, redrawn in place, messages below it."""
+
+    def __init__(self, unit: str = "tokens") -> None:
+        self._meter = Meter(unit=unit)
+        self._steps: int | None = None
+        self._shown: Shown | None = None
+        self._messages: list[str] = []
+        self._drawn = 0.0
+
+    def start(self, step: int, steps: int | None) -> None:
+        self._meter.start(step, steps)
+        self._steps = steps
+        self._draw("compiling")
+
+    def update(self, step: int, loss: float, tokens: int) -> None:
+        self._meter.update(step, loss, tokens)
+        if time.perf_counter() - self._drawn > 0.2:
+            self._draw(str(self._meter))
+
+    def message(self, text: str) -> None:
+        self._messages.append(text)
+        self._draw(str(self._meter))
+
+    def close(self) -> None:
+        self._draw(f"loss {self._meter.loss:.4f}")
+
+    def _draw(self, numbers: str) -> None:
+        step, steps = self._meter.step, self._steps
+        line = f"step {step}{'' if steps is None else f'/{steps}'}  {numbers}"
+        bar = f'<progress value="{step}" max="{steps}"></progress> ' if steps else ""
+        told = "".join(f"<div>{notebook.text(m, 1000)}</div>" for m in self._messages[-LAST:])
+        html = notebook.output(f"<div>{bar}{notebook.text(line)}</div>", told)
+        text = "\n".join([line, *self._messages[-LAST:]])
+        if self._shown is None:
+            self._shown = Shown(html, text)
+        else:
+            self._shown.replace(html, text)
+        self._drawn = time.perf_counter()
+
+
 def reporter(console: Console, unit: str = "tokens") -> Reporter:
-    """A bar on a terminal, lines elsewhere; `unit` is what a step consists of."""
+    """A bar on a terminal or in a notebook, lines elsewhere; `unit` is what a step consists of."""
+    if in_notebook():
+        return CellBar(unit)
     return Bar(console, unit) if console.is_terminal else Lines(console, unit)

@@ -15,6 +15,7 @@ from retrograd.errors import OptionError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Node, Trait, full, spec
 from retrograd.ops.remat import Keep, RegionIn, RegionOut
+from retrograd.tracing.module_state import settled, with_state
 from retrograd.tracing.scope import alias, need_function
 from retrograd.transforms.remat_budget import RematSegment, pieces_within
 
@@ -78,12 +79,12 @@ def checkpoint(
         start = full(0, spec(())).id
         inner_args, inner_kwargs = pytree.unflatten(structure, new)
         with restored(), unseen():  # tapes are shown the region
-            ends, shape = pytree.flatten(f(*inner_args, **inner_kwargs))
+            ends, shape = pytree.flatten(with_state(f)(*inner_args, **inner_kwargs))
         at = [i for i, y in enumerate(ends) if isinstance(y, LazyTensor)]
         outputs = region([ends[i].node for i in at], start, chosen, sizes or {})
         for i, y in zip(at, outputs, strict=True):
             ends[i] = Tensor(shown(y), ends[i]._requires_grad)
-        return pytree.unflatten(shape, ends)
+        return settled(pytree.unflatten(shape, ends), (args, kwargs))
 
     return call
 

@@ -13,9 +13,11 @@ from typing import Any
 from retrograd import pytree
 from retrograd.autodiff import pullback, seeds
 from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.eager.modes import calling
 from retrograd.eager.weak_types import wide
 from retrograd.errors import GradientError
 from retrograd.ir import Node
+from retrograd.tracing.module_state import StateWatch, put_back
 from retrograd.tracing.scope import (
     ArgNums,
     argument,
@@ -50,6 +52,10 @@ def value_and_grad(
     by name are passed on as they are and count as constants. With `has_aux`, f returns
     `(scalar, aux)` and the result is `((scalar, aux), gradient)`.
 
+    f gets modules that are copies of those among the arguments. What it changes there and does not
+    return, such as the running statistics of batch normalization and the position of the random
+    generator of a dropout, is then changed in the argument, as if f had been called on that.
+
     Raises `GradientError` where f returns no scalar, where it returns a plain number or array that
     has forgotten what it was computed from, and for integer leaves.
 
@@ -70,21 +76,24 @@ def value_and_grad(
         own = stand_ins(leaves)
         if own is not None:
             try:
-                with differentiating((), own):
+                with differentiating((), own), calling():
                     new = pytree.unflatten(structure, own)
+                    watch = StateWatch(new, structure, own)
                     result = f(*substituted(args, numbers, new), **kwargs)
                 value, aux = with_aux(result, has_aux, "scalar")
+                state = watch.lost(result)
                 found = eager_gradients(value, own)
             finally:
                 release(own)
             if found is not None:
                 tracked, slopes = found
+                put_back(chosen, outside(state, tracked))
                 value, aux = outside((value, aux), tracked)
                 return _given(value, aux, pytree.unflatten(structure, slopes))
             y, inner = _scalar(value), [x.node for x in own]
         else:
             inner = [stand_in(n) for n in differentiable(leaves, chosen, "grad")]
-            result = called_on(
+            result, state = called_on(
                 lambda *new, **kwargs: f(*substituted(args, numbers, new), **kwargs),
                 structure, inner, kwargs,
             )  # fmt: skip
@@ -93,6 +102,7 @@ def value_and_grad(
         with call_site():
             ends = gradients(pullback([y], seeds([y]), [wide(n) for n in inner]), inner, [y])
         tracked = is_tracked([y, *ends])
+        put_back(chosen, detach_results(state, tracked))
         value, aux = detach_results((value, aux), tracked)
         return _given(value, aux, pytree.unflatten(structure, tensors(ends, inner, tracked)))
 
@@ -185,10 +195,12 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     need_arguments(f, args, "vjp")
     leaves, structure = pytree.flatten(args)
     inner = [stand_in(argument(x, "vjp")) for x in leaves]
-    out, aux = with_aux(called_on(f, structure, inner, {}), has_aux, "out")
+    result, state = called_on(f, structure, inner, {})
+    out, aux = with_aux(result, has_aux, "out")
     ends, shape = pytree.flatten(out)
     outputs = [to_node(y, "vjp") for y in ends]
     tracked = is_tracked(outputs)
+    put_back(args, detach_results(state, tracked))
 
     def back(cotangent: Any) -> tuple[Any, ...]:
         start = match_cotangents(cotangent, shape, outputs, "cotangent", "output")

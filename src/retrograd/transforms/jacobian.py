@@ -15,6 +15,7 @@ from retrograd.ir import Dim, Node, TensorType, full, int64
 from retrograd.ops.elementwise import cast, eq
 from retrograd.ops.leaf import Iota, input_node
 from retrograd.ops.shape import expand, permute, reshape
+from retrograd.tracing.module_state import put_back
 from retrograd.tracing.scope import (
     ArgNums,
     call_site,
@@ -101,7 +102,7 @@ def _jacobian(
         chosen = tuple(args[i] for i in numbers)
         leaves, structure = pytree.flatten(chosen)
         inner = [stand_in(n) for n in differentiable(leaves, chosen, what)]
-        result = called_on(
+        result, state = called_on(
             lambda *new, **kwargs: f(*substituted(args, numbers, new), **kwargs),
             structure, inner, kwargs,
         )  # fmt: skip
@@ -119,6 +120,7 @@ def _jacobian(
                     raise
                 blocks = other(outputs, inner)
         tracked = is_tracked([b for row in blocks for b in row])
+        put_back(chosen, detach_results(state, tracked))
         rows = []
         for y, row in zip(outputs, blocks, strict=True):
             filled = [

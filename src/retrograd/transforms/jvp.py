@@ -12,6 +12,7 @@ from retrograd.errors import ArgumentError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Node, reachable, substitute
 from retrograd.ops.leaf import input_node
+from retrograd.tracing.module_state import put_back
 from retrograd.tracing.scope import (
     argument,
     called_on,
@@ -56,11 +57,13 @@ def jvp(
     nodes = [argument(x, "jvp") for x in leaves]
     directions = match_cotangents(tuple(tangents), structure, nodes, "tangent", "arguments")
     inner = [stand_in(n) for n in nodes]
-    out, aux = with_aux(called_on(f, structure, inner, {}), has_aux, "out")
+    result, state = called_on(f, structure, inner, {})
+    out, aux = with_aux(result, has_aux, "out")
     ends, shape = pytree.flatten(out)
     outputs = [to_node(y, "jvp") for y in ends]
     found = _pushed(outputs, inner, directions)
     tracked = is_tracked([*outputs, *found])
+    put_back(args, detach_results(state, tracked))
     moved = pytree.unflatten(shape, tensors(found, outputs, tracked))
     out, aux = detach_results((out, aux), tracked)
     return (out, moved, aux) if has_aux else (out, moved)
@@ -91,12 +94,13 @@ def linearize(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., Any
     need_arguments(f, args, "linearize")
     leaves, structure = pytree.flatten(args)
     inner = [stand_in(argument(x, "linearize")) for x in leaves]
-    out = called_on(f, structure, inner, {})
+    out, state = called_on(f, structure, inner, {})
     ends, shape = pytree.flatten(out)
     outputs = [to_node(y, "linearize") for y in ends]
     directions = [input_node(wide(n).type) for n in inner]
     found = _pushed(outputs, inner, directions)
     tracked = is_tracked([*outputs, *found])
+    put_back(args, detach_results(state, tracked))
     kept = [Tensor(n, tracked) for n in _read_from_f([t for t in found if t], set(directions))]
 
     def tangent_of(*tangents: Any) -> Any:

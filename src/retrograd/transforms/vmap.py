@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from retrograd.autodiff import batched
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import LEAKED
 from retrograd.eager.listeners import shown
+from retrograd.eager.modes import calling
 from retrograd.errors import ShapeError
 from retrograd.functions.manipulation import moveaxis
 from retrograd.functions.tensor.tensor import Tensor
@@ -18,6 +20,7 @@ from retrograd.ir import Dim, Node
 from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand
 from retrograd.tracing.arguments import argument_names
+from retrograd.tracing.module_state import Place, StateWatch, places, put_back
 from retrograd.tracing.scope import need_function, to_node, wanting
 
 
@@ -76,13 +79,42 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
                 tracked.append(sample)
         size = _size(f, args, spread, list(samples.values()))
         try:
-            with wanting(tracked):
-                out = f(*pytree.unflatten(structure, inner), **kwargs)
+            with wanting(tracked), calling():
+                given = pytree.unflatten(structure, inner)
+                watch = StateWatch(given, structure, inner)
+                out = f(*given, **kwargs)
+                state = watch.lost_in_trace(out)
         finally:
             LEAKED.update(samples)
+        _keep(args, state, samples, size)
         return _collected(out, out_axes, samples, size)
 
     return call
+
+
+def _keep(
+    args: tuple[Any, ...],
+    state: Sequence[tuple[Place, Any]],
+    samples: dict[Node, Node],
+    size: int | Dim,
+) -> None:
+    """Change in modules among the arguments what f has changed in them, where that is the same for
+    every sample."""
+    if not state:
+        return
+    stacks = batched([x.node for _, x in state], samples, size)
+    pairs = list(zip(state, stacks, strict=True))
+    put_back(args, [(at, Tensor(shown(node))) for (at, _), (node, own) in pairs if not own])
+    structure = pytree.flatten(args)[1]
+    names = dict(zip(places(structure), pytree.paths(args), strict=True))
+    if lost := [names[at] for (at, _), (_, own) in pairs if own]:
+        warnings.warn(
+            f"vmap: every sample changes {', '.join(lost)} of a module in its own way, which is "
+            "not kept. Return the module from the function, or call its eval(), or make layers "
+            "that keep no running statistics (track_running_stats=False)",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _collected(out: Any, out_axes: Any, samples: dict[Node, Node], size: int | Dim) -> Any:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from retrograd.viz.dot import to_dot
     from retrograd.viz.drawing import draw
     from retrograd.viz.graph_document import VERSION, Document, completed, document, essence, shown
-    from retrograd.viz.html_page import EMBEDDED, frame, page, page_of, to_html
+    from retrograd.viz.html_page import frame, page, page_of, to_html
     from retrograd.viz.measure import summary
     from retrograd.viz.packed import dumps, loads, strict
     from retrograd.viz.svg import to_svg
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 # Every graph can be looked at, and few programs do.
 LATER_NAMES = {
     "Document": "retrograd.viz.graph_document",
-    "EMBEDDED": "retrograd.viz.html_page",
     "VERSION": "retrograd.viz.graph_document",
     "compared": "retrograd.viz.compare",
     "completed": "retrograd.viz.graph_document",
@@ -43,7 +42,6 @@ if not TYPE_CHECKING:
     __getattr__ = attach(__name__, {}, LATER_NAMES)
 
 __all__ = [
-    "EMBEDDED",
     "VERSION",
     "Document",
     "compared",

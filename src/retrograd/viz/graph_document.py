@@ -244,7 +244,7 @@ class _Sources:
             self._known[key] = len(self.listed)
             self.listed.append(
                 {
-                    "file": source.file,
+                    "file": source.cell or source.file,
                     "line": source.line,
                     "function": source.function,
                     "text": source.text,

@@ -17,7 +17,6 @@ from retrograd.viz.packed import dumps
 from retrograd.viz.svg import escape
 
 STATIC = Path(__file__).parent / "static"
-EMBEDDED = 20_000  # nodes of a graph that a notebook shows by itself
 
 
 def to_html(

@@ -10,7 +10,7 @@ from retrograd import nn
 from retrograd.errors import OptionError
 from tests.nn.functional.torch_cases import Case, compare, normal, uniform
 
-L = nn.losses
+L, F = nn.losses, nn.functional
 rng = np.random.default_rng(3)
 X, T = rng.normal(size=(2, 5, 4))
 
@@ -249,3 +249,44 @@ def test_squared_hinge():
     assert L.squared_hinge_loss(X, signs, margin=2.0).item() == pytest.approx(expected)
     assert nn.SquaredHingeLoss(margin=2.0)(X, signs).item() == pytest.approx(expected)
     assert nn.HingeLoss(margin=2.0, squared=True)(X, signs).item() == pytest.approx(expected)
+
+
+LABELS = {
+    "eager": lambda f, x, t: f(x, t),
+    "jit": lambda f, x, t: rg.jit(f)(x, t),
+    "gradient": lambda f, x, t: rg.grad(lambda x, t: f(x, t).sum())(x, t),
+    "jit of gradient": lambda f, x, t: rg.jit(rg.grad(lambda x, t: f(x, t).sum()))(x, t),
+    "sizes with names": lambda f, x, t: rg.jit(f, shapes={"x": "N C", "t": "N"})(x, t),
+    "samples": lambda f, x, t: rg.vmap(lambda x, t: f(x[None], t[None]))(x, t),
+}
+
+
+@pytest.mark.parametrize("way", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+def test_a_label_out_of_range_is_told_with_its_position(way, backend):
+    def loss(x, t):
+        return F.cross_entropy(x, t)
+
+    x = rg.zeros((4, 10))
+    for label, at in ((10, 1), (-1, 2), (-7, 3), (200, 0)):
+        labels = np.array([-100, 3, 0, 9])
+        labels[at] = label
+        message = f"label {label} is out of range for 10 classes; they are 0 to 9"
+        with rg.backend(backend), pytest.raises(rg.IndexRangeError, match=message) as found:
+            np.asarray(way(loss, x, rg.tensor(labels)))
+        position = str(found.value).partition(" (at ")[2]
+        assert position.startswith(f"[{at}"), found.value
+
+
+def test_positions_of_labels_of_pixels_and_small_dtypes():
+    x, labels = rg.zeros((2, 200, 3, 3)), np.zeros((2, 3, 3), np.int8)
+    labels[1, 2, 0] = -3
+    with pytest.raises(rg.IndexRangeError, match=r"label -3 .* 200 classes.*\(at \[1, 2, 0\]\)"):
+        F.cross_entropy(x, labels).item()
+    for f in (F.focal_loss, F.tversky_loss, F.nll_loss):
+        with pytest.raises(rg.IndexRangeError, match="label -3 .* 200 classes"):
+            f(x, labels).item()
+    with pytest.raises(
+        rg.IndexRangeError, match=r"index 7 is out .* 5 embeddings.*\(at \[0, 1\]\)"
+    ):
+        F.embedding(rg.tensor([[0, 7]]), rg.zeros((5, 2))).numpy()

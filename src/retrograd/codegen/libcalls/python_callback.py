@@ -17,6 +17,7 @@ import numpy as np
 
 from retrograd.codegen.libcalls.builder import LibCallBuilder
 from retrograd.ir import Graph, TensorType, apply, interpret
+from retrograd.ops.control.pure_callback import at_hand
 from retrograd.shared import trim
 
 SYMBOL = "rg_python"  # what programs call
@@ -62,7 +63,7 @@ def _called(text: int, length: int, addresses: int, sizes: int) -> int:
         types = [*(x.type for x in graph.inputs), graph.outputs[0].type]
         places = (ctypes.c_void_p * len(types)).from_address(addresses)
         arrays = [_array(a, t.bind(known)) for a, t in zip(places, types, strict=True)]
-        outputs = interpret(graph, arrays[:-1], lambda node, xs: apply(node, xs, known))
+        outputs = interpret(graph, arrays[:-1], lambda node, xs: apply(at_hand(node), xs, known))
         arrays[-1][...] = outputs[0]
     except BaseException as failure:  # an exception must not cross native code
         number = next(_NUMBERS) & 0x7FFFFFFF or next(_NUMBERS)

@@ -16,7 +16,7 @@ import numpy as np
 
 from retrograd.autodiff import pullback
 from retrograd.eager.immediate.size_pattern import Shapes, SizePattern
-from retrograd.eager.immediate_base import CallKernel
+from retrograd.eager.immediate_base import CallKernel, compiled
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import ANY_NUMBER, LOCK, is_argument
 from retrograd.eager.trace_cache import Slot, TraceNode, TraceSite, kept_for_gradient
@@ -409,6 +409,15 @@ def kind_of(
                 _WEIGHTS.clear()
         _BY_SHAPES[call, dtypes, shapes] = found
     return found
+
+
+def forget() -> None:
+    """Forget all kinds: what Python numbers stand for has changed."""
+    with LOCK:
+        for table in (_BY_SHAPES, _BY_CALL, _SEEN, _WEIGHTS):
+            table.clear()
+    if compiled is not None:
+        compiled.clear()
 
 
 def _generalized(

@@ -4,6 +4,8 @@ Matrices are the last two axes, all axes before them are stacks. Real and comple
 precisions are computed by LAPACK, half precision in float32; integers become float32.
 """
 
+from typing import TYPE_CHECKING
+
 from retrograd.errors import LinAlgError
 from retrograd.functions.contractions import (
     cross,
@@ -39,17 +41,6 @@ from retrograd.functions.linalg.linear_systems import (
     solve,
     solve_triangular,
 )
-from retrograd.functions.linalg.matrix_functions import (
-    absmh,
-    expmh,
-    funmh,
-    invsqrtmh,
-    logmh,
-    polar,
-    powmh,
-    signmh,
-    sqrtmh,
-)
 from retrograd.functions.linalg.norms import matrix_norm, norm, vector_norm
 from retrograd.functions.linalg.tensor_equations import (
     block_diag,
@@ -58,9 +49,48 @@ from retrograd.functions.linalg.tensor_equations import (
     vander,
 )
 from retrograd.functions.manipulation import matrix_transpose
+from retrograd.lazy_import import attach
 
 matrix_exp = expm  # PyTorch's name
-matrix_sqrth = sqrtmh  # PyTorch's name
+
+if TYPE_CHECKING:
+    from retrograd.functions.linalg.matrix_functions import (
+        absmh,
+        expmh,
+        funmh,
+        invsqrtmh,
+        logmh,
+        matrix_sqrth,
+        polar,
+        powmh,
+        signmh,
+        sqrtmh,
+    )
+
+
+# They trace functions, with tensors, whose methods are made of the rest.
+LATER_NAMES = dict.fromkeys(
+    (
+        "matrix_sqrth",
+        "absmh",
+        "expmh",
+        "funmh",
+        "invsqrtmh",
+        "logmh",
+        "polar",
+        "powmh",
+        "signmh",
+        "sqrtmh",
+    ),
+    "retrograd.functions.linalg.matrix_functions",
+)
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = attach(__name__, {}, LATER_NAMES)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "LinAlgError",

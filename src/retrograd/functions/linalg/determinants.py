@@ -11,6 +11,7 @@ from retrograd.functions.broadcasting import as_node, integer, number
 from retrograd.functions.linalg.linear_systems import inv
 from retrograd.functions.linalg.norms import matrix_norm
 from retrograd.functions.linalg.operands import matrices
+from retrograd.functions.manipulation import moveaxis
 from retrograd.functions.reductions import sum as total
 from retrograd.ir import Node, full, int64, symbolic_min
 from retrograd.ops import linalg as ops
@@ -109,8 +110,11 @@ def cond(x: ArrayLike, /, p: int | float | str | None = None) -> Any:
 
 
 @op_function
-def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
-    """The diagonals of the matrices `[..., m, n]`; those above for positive offsets.
+def diagonal(
+    x: ArrayLike, /, offset: int = 0, dim1: int | None = None, dim2: int | None = None
+) -> Any:
+    """The diagonals of the matrices `[..., m, n]`; those above for positive offsets. The matrices
+    are in the last two axes, as in the array API standard, or in `dim1` and `dim2`.
 
     The result is `[..., k]`, k the number of elements on it. `ShapeError` for an array of less than
     two axes.
@@ -120,6 +124,10 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
     [1, 4]
     """
     x = as_node(x)
+    if (dim1 is None) != (dim2 is None):
+        raise ShapeError(f"diagonal takes both of dim1 and dim2, or none: {dim1} and {dim2}")
+    if dim1 is not None and x.type.rank >= 2:
+        x = moveaxis(x, (dim1, dim2), (-2, -1))
     if x.type.rank < 2:
         raise ShapeError(f"diagonal takes matrices, or stacks of them, not {x.type}")
     (m, n), k = x.shape[-2:], integer(offset, "diagonal: the offset")
@@ -129,6 +137,9 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
     step, first = (number(d, int64, (length,)) for d in (n + 1, start))
     places = Iota((length,), 0, int64)() * step + first
     return Gather(x.type.rank - 2)(flat, places)
+
+
+diagonals = diagonal
 
 
 @op_function
@@ -145,8 +156,9 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 
 @op_function
-def diag(x: ArrayLike, /, k: int = 0) -> Any:
-    """A square matrix with the vector x as its k-th diagonal, or the k-th diagonal of a matrix.
+def diag(x: ArrayLike, /, k: int = 0, *, diagonal: int = 0) -> Any:
+    """A square matrix with the vector x as its k-th diagonal, or the k-th diagonal of a matrix;
+    PyTorch calls k `diagonal`.
 
     `[n]` to `[n + |k|, n + |k|]`, `[m, n]` to the vector of the elements `x[i, i + k]`.
     `ShapeError` for other numbers of axes.
@@ -155,9 +167,9 @@ def diag(x: ArrayLike, /, k: int = 0) -> Any:
     >>> rg.diag([1, 2]).tolist()
     [[1, 0], [0, 2]]
     """
-    x, k = as_node(x), integer(k, "diag: the diagonal")
+    x, k = as_node(x), integer(k or diagonal, "diag: the diagonal")
     if x.type.rank == 2:
-        return diagonal(x, offset=k)
+        return diagonals(x, offset=k)
     if x.type.rank != 1:
         raise ShapeError(f"diag takes a vector or a matrix, not {x.type}")
     wide = pad(x, (max(-k, 0),), (max(k, 0),))

@@ -136,6 +136,9 @@ def sqrtmh(x: ArrayLike, /) -> Any:
     return _function("sqrtmh", x, clipped=True)
 
 
+matrix_sqrth = sqrtmh  # PyTorch's name
+
+
 @op_function
 def invsqrtmh(x: ArrayLike, /) -> Any:
     """The inverse of the square root of positive definite matrices: `y y x = I`. See `funmh`.

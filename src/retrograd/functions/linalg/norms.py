@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from retrograd.eager.dispatch import ArrayLike, op_function
@@ -15,7 +16,7 @@ from retrograd.functions.broadcasting import (
 )
 from retrograd.functions.elementwise import abs as magnitude
 from retrograd.functions.linalg.decompositions import svdvals
-from retrograd.functions.reductions import root, widened
+from retrograd.functions.reductions import reduced, root, widened
 from retrograd.ir import Node, at_least, full
 from retrograd.ops import elementwise as el
 from retrograd.ops import reduce
@@ -30,7 +31,14 @@ INFINITY = float("inf")
 
 @op_function
 def vector_norm(
-    x: ArrayLike, /, *, axis: Any = None, keepdims: bool = False, ord: int | float = 2
+    x: ArrayLike,
+    /,
+    ord: int | float = 2,
+    *,
+    axis: Any = None,
+    keepdims: bool = False,
+    dim: Any = None,
+    keepdim: bool = False,
 ) -> Any:
     """`sum(|x|**ord)**(1/ord)` over axes; the maximum of |x| for inf, the minimum for -inf.
 
@@ -47,6 +55,7 @@ def vector_norm(
     (5.0, 7.0)
     """
     x = promote_to_float(x)
+    axis, keepdims = reduced(axis, dim, keepdims, keepdim)
     axes = normal_axes(axis, x.type.rank, "vector_norm")
     norm = el.cast(_norm(widened(x), axes, ord), x.dtype.real)
     return keep_dims(norm, x.shape, axes, keepdims)
@@ -94,9 +103,15 @@ def euclidean(x: Node, axes: tuple[int, ...]) -> Node:
 
 @op_function
 def matrix_norm(
-    x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str | None = "fro"
+    x: ArrayLike,
+    /,
+    ord: int | float | str | None = "fro",
+    *,
+    keepdims: bool = False,
+    dim: Sequence[int] = (-2, -1),
+    keepdim: bool = False,
 ) -> Any:
-    """A norm of the matrices of the last two axes.
+    """A norm of the matrices of the last two axes, or of the two that PyTorch's `dim` names.
 
     | ord | norm |
     |---|---|
@@ -113,10 +128,12 @@ def matrix_norm(
     >>> rg.linalg.matrix_norm([[3.0, 0.0], [0.0, 4.0]]).item()
     5.0
     """
-    x = promote_to_float(x)
+    x, keepdims = promote_to_float(x), keepdims or keepdim
     n = x.type.rank
     if n < 2:
         raise ShapeError(f"matrix_norm takes matrices, or stacks of them, not {x.type}")
+    if tuple(dim) != (-2, -1):
+        return norm(x, ord="fro" if ord is None else ord, axis=tuple(dim), keepdims=keepdims)
     y = el.cast(_matrix_norm(widened(x), ord), x.dtype.real)
     return reshape(y, (*y.shape, 1, 1)) if keepdims else y
 
@@ -152,7 +169,14 @@ def _extreme(x: Node, largest: bool) -> Node:
 
 @op_function
 def norm(
-    x: ArrayLike, /, ord: int | float | str | None = None, axis: Any = None, keepdims: bool = False
+    x: ArrayLike,
+    /,
+    ord: int | float | str | None = None,
+    axis: Any = None,
+    keepdims: bool = False,
+    *,
+    dim: Any = None,
+    keepdim: bool = False,
 ) -> Any:
     """A norm as NumPy and PyTorch have it under one name: of vectors along one axis, of matrices
     in two axes; without axis that of a vector, of a matrix, or with `ord=None` of all elements.
@@ -165,6 +189,7 @@ def norm(
     5.0
     """
     x = as_node(x)
+    axis, keepdims = reduced(axis, dim, keepdims, keepdim)
     if axis is None and ord is None:
         return vector_norm(x, keepdims=keepdims)
     rank = x.type.rank

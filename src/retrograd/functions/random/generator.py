@@ -9,6 +9,7 @@ import numpy as np
 
 from retrograd import pytree, tree_plan
 from retrograd.eager.conversion import integer_range
+from retrograd.eager.default_dtype import DEFAULT
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import leaf
 from retrograd.eager.modes import current_trace
@@ -188,7 +189,7 @@ class Generator(Distributions):
         return _bits(Tensor(self._next()), as_shape(shape))
 
     def uniform(
-        self, shape: Any = (), low: ArrayLike = 0.0, high: ArrayLike = 1.0, *, dtype: Any = float32
+        self, shape: Any = (), low: ArrayLike = 0.0, high: ArrayLike = 1.0, *, dtype: Any = None
     ) -> Tensor:
         """Uniform numbers in `[low, high)`, which have gradients in both.
 
@@ -207,7 +208,7 @@ class Generator(Distributions):
         return u * (high - low) + low
 
     def normal(
-        self, shape: Any = (), mean: ArrayLike = 0.0, std: ArrayLike = 1.0, *, dtype: Any = float32
+        self, shape: Any = (), mean: ArrayLike = 0.0, std: ArrayLike = 1.0, *, dtype: Any = None
     ) -> Tensor:
         """Normal numbers, by inversion of the distribution function (Wichura, Algorithm AS 241).
 
@@ -302,7 +303,7 @@ pytree.register(
 
 
 def _floating(dtype: Any) -> Any:
-    kind = as_dtype(dtype)
+    kind = DEFAULT.real if dtype is None else as_dtype(dtype)
     if not kind.is_float:
         raise DTypeError(f"floating random numbers cannot be {kind}")
     return kind

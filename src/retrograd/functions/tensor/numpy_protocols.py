@@ -6,33 +6,47 @@ tensor requires one, and the result has floating elements.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
-from retrograd.errors import DTypeError, GradientError
+from retrograd.errors import ArgumentError, DTypeError, GradientError, ShapeError, TraceError
 
 _SAME = """
-all any argmax argmin argsort argwhere astype bincount broadcast_arrays broadcast_to clip concat
-count_nonzero cumprod cumsum cumulative_prod cumulative_sum diff digitize einsum expand_dims flip
-full_like histogram imag isin kron linspace matrix_transpose max mean median meshgrid min moveaxis
-nonzero ones_like outer percentile permute_dims prod quantile real repeat reshape roll searchsorted
-sort squeeze stack std sum swapaxes take_along_axis tensordot tile tril triu unique_all
-unique_counts unique_inverse unique_values unstack var where zeros_like
+all allclose any append apply_along_axis apply_over_axes argmax argmin argpartition argwhere
+array_equal array_equiv array_split astype atleast_1d atleast_2d atleast_3d average bincount block
+broadcast_arrays broadcast_to choose clip column_stack compress concat convolve corrcoef correlate
+count_nonzero cov cumprod cumsum cumulative_prod cumulative_sum delete diag diag_indices_from
+diagflat diff digitize dsplit dstack ediff1d einsum expand_dims extract flatnonzero flip fliplr
+flipud full_like geomspace gradient histogram2d histogram_bin_edges histogramdd hsplit hstack imag
+insert interp intersect1d iscomplex iscomplexobj isclose isin isneginf isposinf isreal isrealobj ix_
+kron lexsort logspace matrix_transpose max mean median meshgrid min moveaxis nan_to_num nanargmax
+nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile
+nanstd nansum nanvar nonzero ones_like pad partition percentile permute_dims piecewise poly polyadd
+polyder polydiv polyfit polyint polymul polysub polyval prod ptp quantile ravel ravel_multi_index
+real real_if_close repeat reshape resize roll rollaxis roots rot90 searchsorted select setdiff1d
+setxor1d sinc sort_complex squeeze stack std sum swapaxes take_along_axis tensordot tile trapezoid
+tril tril_indices_from trim_zeros triu triu_indices_from union1d unique unique_all unique_counts
+unique_inverse unique_values unravel_index unstack unwrap vander var vsplit vstack zeros_like
 linalg.cholesky linalg.cond linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh
 linalg.eigvals linalg.eigvalsh linalg.inv linalg.matmul linalg.matrix_norm linalg.matrix_power
 linalg.matrix_rank linalg.matrix_transpose linalg.multi_dot linalg.norm linalg.outer linalg.pinv
-linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.trace
-linalg.vecdot linalg.vector_norm
+linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.tensorinv
+linalg.tensorsolve linalg.trace linalg.vecdot linalg.vector_norm
 fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft
 fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn
 """
 # Functions of the same name and meaning: what comes by position comes in the same order, and what
 # has the same name means the same.
 SAME = frozenset(_SAME.split())
-RENAMED = {"amax": "max", "amin": "min", "concatenate": "concat", "ddof": "correction"}
+RENAMED = {"amax": "max", "amin": "min", "concatenate": "concat",
+           "ddof": "correction"}  # fmt: skip
+# Arguments that say how a result is to be computed, not which it is.
+HOW = frozenset({"casting", "kind", "optimize", "order", "overwrite_input", "subok"})
 
 
 def called(
@@ -41,11 +55,18 @@ def called(
     """The result of NumPy's function where an argument is of a `kind` of tensors; the counterparts
     are in the namespace."""
     name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+    if name in IN_PLACE and isinstance(args[0] if args else None, kind):
+        raise ArgumentError(
+            f"np.{name} writes to its argument, behind the back of gradients; write "
+            f"{IN_PLACE[name]}"
+        )
+    if options.get("out") is not None:
+        raise DTypeError(f"np.{name} of a Tensor takes no out; {NO_PLACE}")
     if name in WRITTEN:
         return WRITTEN[name](space, *args, **options)
     own = RENAMED.get(name, name)
     if own not in SAME:
-        return _on_arrays(name, kind, function, args, options)
+        return _on_arrays(space, name, kind, function, args, options)
     for part in own.split("."):
         space = getattr(space, part)
     places, named = _translated(name, own, function, space, args, options)
@@ -64,16 +85,19 @@ def _translated(
     for i, (key, theirs) in enumerate(bound.signature.parameters.items()):
         if key not in bound.arguments:
             continue
-        key, value = RENAMED.get(key, key), bound.arguments[key]
+        value = bound.arguments[key]
+        key = key if key in parameters else RENAMED.get(key, key)
         if theirs.kind is Parameter.VAR_POSITIONAL:
             places.extend(value)
+        elif theirs.kind is Parameter.VAR_KEYWORD:
+            named.update({k: v for k, v in value.items() if k not in HOW})
         elif value is theirs.default:
             continue
         elif key in parameters and parameters[key].kind is not Parameter.POSITIONAL_ONLY:
             named[key] = value
         elif i == len(places) < len(ours):
             places.append(value)
-        else:
+        elif key not in HOW:
             raise DTypeError(
                 f"np.{name} of a Tensor takes no {key}; use rg.{own}, which takes "
                 f"({', '.join(parameters)}), or x.detach().numpy() for an array without a history"
@@ -81,7 +105,7 @@ def _translated(
     return places, named
 
 
-def _on_arrays(name: str, kind: Any, function: Any, args: Any, options: Any) -> Any:
+def _on_arrays(space: Any, name: str, kind: Any, function: Any, args: Any, options: Any) -> Any:
     """The function itself, of arrays."""
     tensors = []
 
@@ -98,8 +122,8 @@ def _on_arrays(name: str, kind: Any, function: Any, args: Any, options: Any) -> 
     if lost and any(x.requires_grad for x in tensors):
         raise GradientError(
             f"np.{name} has no counterpart for a Tensor, and its result would lose the gradient: "
-            "write it in functions of retrograd, or use x.detach().numpy() for arrays without a "
-            "history"
+            f"write it in functions of retrograd{near_miss(name, space)}, or use "
+            "x.detach().numpy() for arrays without a history"
         )
     return result
 
@@ -108,6 +132,12 @@ def _has_floats(x: Any) -> bool:
     if isinstance(x, list | tuple):
         return any(map(_has_floats, x))
     return isinstance(x, float | complex) or getattr(x, "dtype", np.dtype(bool)).kind in "fc"
+
+
+def near_miss(name: str, space: Any) -> str:
+    """The names most like one, in brackets, for an error message."""
+    near = get_close_matches(name.rpartition(".")[2], space.__all__, 2, 0.7)
+    return f" (such as {' or '.join('rg.' + n for n in near)})" if near else ""
 
 
 # -- functions whose meaning takes a line ----------------------------------------------------------
@@ -128,110 +158,298 @@ def _transpose(space: Any, a: Any, axes: Any = None) -> Any:
 
 
 def _round(space: Any, a: Any, decimals: int = 0) -> Any:
-    return space.round(a * 10**decimals) / 10**decimals if decimals else space.round(a)
+    if decimals == 0:
+        return space.round(a)
+    if not a.dtype.is_inexact:
+        if decimals > 0:
+            return a
+        step = 10**-decimals
+        return space.astype(space.round(a.astype(space.float64) / step) * step, a.dtype)
+    if decimals < 0:
+        return space.round(a / 10**-decimals) * 10**-decimals
+    return space.round(a * 10**decimals) / 10**decimals
 
 
-def _trace(space: Any, a: Any, offset: int = 0) -> Any:
-    first = tuple(range(2, a.ndim))
-    return space.linalg.trace(space.permute_dims(a, (*first, 0, 1)), offset=offset)
+def _last(space: Any, a: Any, axis1: int, axis2: int) -> Any:
+    """An array with two axes moved to the end."""
+    return space.moveaxis(a, (axis1, axis2), (-2, -1))
 
 
-def _diagonal(space: Any, a: Any, offset: int = 0) -> Any:
-    first = tuple(range(2, a.ndim))
-    return space.linalg.diagonal(space.permute_dims(a, (*first, 0, 1)), offset=offset)
+def _trace(
+    space: Any, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None
+) -> Any:
+    return space.linalg.trace(_last(space, a, axis1, axis2), offset=offset, dtype=dtype)
 
 
-def _take(space: Any, a: Any, indices: Any, axis: int | None = None) -> Any:
-    return space.take(space.reshape(a, (-1,)) if axis is None else a, indices, axis=axis or 0)
+def _diagonal(space: Any, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    return space.linalg.diagonal(_last(space, a, axis1, axis2), offset=offset)
 
 
-def _split(space: Any, ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+def _take(
+    space: Any, a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise"
+) -> Any:
+    a = space.asarray(a)
+    a, axis = (space.reshape(a, (-1,)), 0) if axis is None else (a, axis)
+    n = a.shape[axis]
+    if mode == "wrap":
+        indices = space.remainder(indices, n)
+    elif mode == "clip":
+        indices = space.clip(space.asarray(indices), 0, n - 1)
+    return space.take(a, indices, axis=axis)
+
+
+def _split(space: Any, ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     if np.ndim(indices_or_sections):
-        n = ary.shape[axis]
-        ends = [min(max(i + n if i < 0 else i, 0), n) for i in indices_or_sections]
-        starts = [0, *ends]
-        sizes = [max(b - a, 0) for a, b in zip(starts, [*ends, n], strict=True)]
-        if sum(sizes) != n:
-            raise DTypeError("np.split of a Tensor takes indices in ascending order")
-        indices_or_sections = sizes
-    return space.split(ary, indices_or_sections, axis=axis)
+        return list(space.array_split(ary, indices_or_sections, axis))
+    return list(space.split(ary, indices_or_sections, axis=axis))
 
 
-def _at_least(rank: int) -> Callable[..., Any]:
-    def at_least(space: Any, *arrays: Any) -> Any:
-        found = [_raised(space, x, rank) for x in arrays]
-        return found[0] if len(found) == 1 else tuple(found)
+def _sorted(name: str) -> Callable[..., Any]:
+    def call(
+        space: Any, a: Any, axis: int | None = -1, kind: Any = None, order: None = None, *,
+        stable: Any = None,
+    ) -> Any:  # fmt: skip
+        a, axis = (space.reshape(a, (-1,)), -1) if axis is None else (a, axis)
+        if a.dtype.is_complex:
+            parts = [space.imag(a), space.real(a)]
+            found = space.lexsort(parts, axis=axis)
+            return space.take_along_axis(a, found, axis=axis) if name == "sort" else found
+        return getattr(space, name)(a, axis=axis)
 
-    return at_least
-
-
-def _raised(space: Any, x: Any, rank: int) -> Any:
-    shape = np.shape(x)
-    return space.reshape(x, (1,) * (rank - len(shape)) + shape) if len(shape) < rank else x
-
-
-def _vstack(space: Any, tup: Any) -> Any:
-    return space.concat([_raised(space, x, 2) for x in tup], axis=0)
+    return call
 
 
-def _hstack(space: Any, tup: Any) -> Any:
-    found = [_raised(space, x, 1) for x in tup]
-    return space.concat(found, axis=0 if np.ndim(found[0]) == 1 else 1)
+def _cross(
+    space: Any, a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+    axis: int | None = None,
+) -> Any:  # fmt: skip
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    a, b = (space.moveaxis(space.asarray(x), k, -1) for x, k in ((a, axisa), (b, axisb)))
+    return space.moveaxis(space.cross(a, b), -1, axisc)
 
 
+def _angle(space: Any, z: Any, deg: bool = False) -> Any:
+    return space.rad2deg(space.angle(z)) if deg else space.angle(z)
+
+
+def _vdot(space: Any, a: Any, b: Any, /) -> Any:
+    a, b = (space.reshape(space.asarray(x), (-1,)) for x in (a, b))
+    return space.tensordot(space.conj(a), b, axes=1)
+
+
+def _outer(space: Any, a: Any, b: Any) -> Any:
+    return space.outer(*(space.reshape(space.asarray(x), (-1,)) for x in (a, b)))
+
+
+def _where(space: Any, condition: Any, *choices: Any) -> Any:
+    return space.where(condition, *choices) if choices else space.nonzero(condition)
+
+
+def _histogram(
+    space: Any, a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    if isinstance(bins, str):
+        bins = space.histogram_bin_edges(a, bins, range).shape[0] - 1
+    return space.histogram(a, bins, range, weights, bool(density))
+
+
+def _linspace(
+    space: Any, start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    y = space.linspace(start, stop, num, dtype=dtype, endpoint=endpoint, axis=axis)
+    if not retstep:
+        return y
+    gaps = num - 1 if endpoint else num
+    return y, space.divide(space.subtract(stop, start), gaps) if gaps > 0 else float("nan")
+
+
+def _lstsq(space: Any, a: Any, b: Any, rcond: float | None = None) -> tuple[Any, ...]:
+    found = space.linalg.lstsq(a, b, rtol=rcond)
+    m, n = a.shape if hasattr(a, "shape") else np.shape(a)
+    residuals = space.reshape(found.residuals, (-1,))
+    try:
+        short = m <= n or int(found.rank) < n
+    except TraceError:  # what is traced has full rank, as nearly all have
+        short = False
+    return found.solution, residuals[:0] if short else residuals, found.rank, found.singular_values
+
+
+def _empty_like(
+    space: Any, prototype: Any, dtype: Any = None, order: Any = "K", subok: bool = True,
+    shape: Any = None, *, device: Any = None,
+) -> Any:  # fmt: skip
+    if shape is not None:
+        return space.zeros(shape, dtype=prototype.dtype if dtype is None else dtype)
+    return space.zeros_like(prototype, dtype=dtype)
+
+
+def _parts(name: str) -> Callable[..., list[Any]]:
+    return lambda space, *args, **options: list(getattr(space, name)(*args, **options))
+
+
+def _windows(space: Any, x: Any, window_shape: Any, axis: Any = None, **options: Any) -> Any:
+    shape = tuple(np.atleast_1d(window_shape).tolist())
+    axes = range(x.ndim) if axis is None else np.atleast_1d(axis).tolist()
+    for size, at in zip(shape, axes, strict=True):
+        at = at % (x.ndim if x.ndim else 1)
+        count = x.shape[at] - size + 1
+        if count < 1:
+            raise ShapeError(f"a window of {size} along axis {at} of the shape {x.shape}")
+        places = np.add.outer(np.arange(count), np.arange(size))
+        x = space.moveaxis(space.take(x, places, axis=at), at + 1, -1)
+    return x
+
+
+_SORTS = "sort argsort"
 WRITTEN: dict[str, Callable[..., Any]] = {
     "shape": lambda space, a: a.shape,
     "ndim": lambda space, a: a.ndim,
     "size": lambda space, a, axis=None: a.size if axis is None else a.shape[axis],
-    "copy": lambda space, a: space.asarray(a, copy=True),
-    "ravel": lambda space, a: space.reshape(a, (-1,)),
-    "fliplr": lambda space, m: space.flip(m, axis=1),
-    "flipud": lambda space, m: space.flip(m, axis=0),
+    "copy": lambda space, a, order="K", subok=False: space.asarray(a, copy=True),
+    "empty_like": _empty_like,
+    "fix": lambda space, x: space.trunc(x),
     "dot": _dot,
-    "split": _split,
-    "take": _take,
+    "vdot": _vdot,
     "inner": _inner,
+    "outer": _outer,
+    "cross": _cross,
+    "where": _where,
+    "angle": _angle,
+    "i0": lambda space, x: space.special.i0(x),
+    **{name: _sorted(name) for name in _SORTS.split()},
+    "split": _split,
+    "array_split": _parts("array_split"),
+    "hsplit": _parts("hsplit"),
+    "vsplit": _parts("vsplit"),
+    "dsplit": _parts("dsplit"),
+    "take": _take,
     "transpose": _transpose,
     "round": _round,
     "around": _round,
     "trace": _trace,
     "diagonal": _diagonal,
-    "atleast_1d": _at_least(1),
-    "atleast_2d": _at_least(2),
-    "vstack": _vstack,
-    "hstack": _hstack,
+    "histogram": _histogram,
+    "linspace": _linspace,
+    "linalg.lstsq": _lstsq,
+    "lib.stride_tricks.sliding_window_view": _windows,
+}
+
+NO_PLACE = (
+    "tensors are not written to, and an array has no place for their history. Write x = x + y "
+    "instead of x += y, rg.where for a mask, or use x.detach().numpy()"
+)
+# What writes to its first argument, and what to write instead.
+IN_PLACE = {
+    "copyto": "x = rg.where(mask, y, x) or x.at[...].set(y)",
+    "fill_diagonal": "x = x.at[rg.diag_indices_from(x)].set(value)",
+    "place": "x = rg.where(mask, value, x)",
+    "put": "x = rg.reshape(rg.reshape(x, (-1,)).at[indices].set(values), x.shape)",
+    "put_along_axis": "x = rg.put_along_axis(x, indices, values, axis)",
+    "putmask": "x = rg.where(mask, value, x)",
 }
 
 
-# Where NumPy's name is not the one here. Others of its names are looked up as they are.
+# -- universal functions ---------------------------------------------------------------------------
+# Where NumPy's name is not the one here. Others of its names are looked up as they are, then those
+# of SciPy among the special functions.
 NAMES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
     "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "conjugate": "conj",
-    "invert": "bitwise_invert", "left_shift": "bitwise_left_shift", "power": "pow",
-    "right_shift": "bitwise_right_shift", "rint": "round",
+    "degrees": "rad2deg", "invert": "bitwise_invert", "left_shift": "bitwise_left_shift",
+    "power": "pow", "radians": "deg2rad", "right_shift": "bitwise_right_shift", "rint": "round",
 }  # fmt: skip
+_REDUCED = """
+add:sum multiply:prod maximum:max minimum:min logical_and:all logical_or:any logaddexp:logsumexp
+fmax:nanmax fmin:nanmin
+"""
+_ACCUMULATED = """
+add:cumsum multiply:cumprod maximum:cummax minimum:cummin logaddexp:logcumsumexp
+"""
+_UPDATES = "add subtract multiply divide power maximum minimum"
+REDUCED = dict(pair.split(":") for pair in _REDUCED.split())
+ACCUMULATED = dict(pair.split(":") for pair in _ACCUMULATED.split())
+# `x.at[key]` has these methods.
+UPDATES = frozenset(_UPDATES.split())
+
+
+def _matvec(space: Any, x1: Any, x2: Any) -> Any:
+    return space.squeeze(space.matmul(x1, space.expand_dims(x2, -1)), -1)
+
+
+def _vecmat(space: Any, x1: Any, x2: Any) -> Any:
+    return space.squeeze(space.matmul(space.expand_dims(space.conj(x1), -2), x2), -2)
+
+
+PRODUCTS = {"matvec": _matvec, "vecmat": _vecmat}
 
 
 def applied(
     space: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
     """The result of a universal function as a tensor, by the function of the namespace."""
-    name = NAMES.get(ufunc.__name__, ufunc.__name__)
-    found = getattr(space, name, None) if name in space.__all__ else None
+    given = {k: v for k, v in options.items() if k not in HOW and not _is_default(k, v)}
     if method != "__call__":
+        return _by_method(space, ufunc, method, inputs, given)
+    name = ufunc.__name__
+    dtype = given.pop("dtype", None)
+    if given:
+        raise DTypeError(f"np.{name} of a Tensor takes no {', '.join(sorted(given))}: {NO_PLACE}")
+    found = _counterpart(space, ufunc)
+    if found is None:
         raise DTypeError(
-            f"np.{ufunc.__name__}.{method} of a Tensor: use the operations of retrograd, such as "
-            "rg.sum, rg.cumsum or rg.outer, or x.detach().numpy() for an array without a history"
+            f"np.{name} has no counterpart for a Tensor{near_miss(name, space)}; use "
+            "x.detach().numpy() for an array without a history"
         )
-    if options:
-        raise DTypeError(
-            f"np.{ufunc.__name__} of a Tensor takes no {', '.join(sorted(options))}: tensors are "
-            "not written to, and an array has no place for their history. Write x = x + y instead "
-            "of x += y, rg.where for a mask and .astype for a dtype, or use x.detach().numpy()"
-        )
-    if not callable(found):
-        raise DTypeError(
-            f"np.{ufunc.__name__} has no counterpart for a Tensor; use x.detach().numpy() for an "
-            "array without a history"
-        )
+    if dtype is not None:
+        inputs = tuple(space.astype(space.asarray(x), dtype) for x in inputs)
     return found(*inputs)
+
+
+def _is_default(key: str, value: Any) -> bool:
+    return value is None or (key == "where" and value is True)
+
+
+def _counterpart(space: Any, ufunc: Any) -> Callable[..., Any] | None:
+    name = ufunc.__name__
+    if name in PRODUCTS:
+        return lambda *inputs: PRODUCTS[name](space, *inputs)
+    own = NAMES.get(name, name)
+    if getattr(np, name, None) is ufunc and own in space.__all__:
+        found: Any = getattr(space, own)
+        return found if callable(found) else None
+    scipy = sys.modules.get("scipy.special")
+    if getattr(scipy, name, None) is ufunc and name in space.special.__all__:
+        return getattr(space.special, name)
+    return None
+
+
+def _by_method(
+    space: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """`ufunc.reduce`, `accumulate` and `outer`, where there is a function that does the same."""
+    name = ufunc.__name__
+    if method == "outer" and ufunc.nin == 2 and not options:
+        x, y = (space.asarray(v) for v in inputs)
+        return applied(space, ufunc, "__call__", (space.reshape(x, x.shape + (1,) * y.ndim), y), {})
+    of = {"reduce": REDUCED, "accumulate": ACCUMULATED}.get(method, {})
+    unknown = set(options) - {"axis", "dtype", *(["keepdims"] if method == "reduce" else [])}
+    if name in of and not unknown and len(inputs) <= 2:
+        axis = inputs[1] if len(inputs) == 2 else options.get("axis", 0)
+        keys = {"axis": axis} | ({"keepdims": True} if options.get("keepdims") else {})
+        x = space.asarray(inputs[0])
+        x = x if options.get("dtype") is None else space.astype(x, options["dtype"])
+        return getattr(space, of[name])(x, **keys)
+    if method == "at":
+        update = {"maximum": "max", "minimum": "min"}.get(name, name)
+        how = f"x = x.at[indices].{update}(values)" if name in UPDATES else "x.at[indices].set"
+        raise ArgumentError(f"np.{name}.at writes to its argument; write {how}")
+    if unknown & {"out", "where", "initial"}:
+        raise DTypeError(
+            f"np.{name}.{method} of a Tensor takes no {', '.join(sorted(unknown))}: {NO_PLACE}"
+        )
+    near = "rg.segment_sum" if method == "reduceat" else "rg.sum, rg.cumsum, rg.outer or rg.scan"
+    raise DTypeError(
+        f"np.{name}.{method} of a Tensor: use operations of retrograd, such as {near}, or "
+        "x.detach().numpy() for an array without a history"
+    )

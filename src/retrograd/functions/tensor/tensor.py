@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from sys import getrefcount
 from typing import Any, Self
 
 import numpy as np
@@ -25,21 +26,23 @@ from retrograd.errors import DTypeError, GradientError, OptionError, ShapeError,
 from retrograd.functions import (
     activations,
     contractions,
-    counting,
     indexing,
     manipulation,
     reductions,
     scans,
     scatter,
-    searching,
     sorting,
 )
 from retrograd.functions import complex as complex_parts
 from retrograd.functions import elementwise as el
 from retrograd.functions.dtypes import check_version
+from retrograd.functions.tensor.conversions import Conversions
 from retrograd.functions.tensor.dlpack import CPU, exported
-from retrograd.functions.tensor.inplace import change
+from retrograd.functions.tensor.html import donated, tensor_html, tensor_png
+from retrograd.functions.tensor.inplace import assign, change, take
 from retrograd.functions.tensor.numpy_protocols import applied, called
+from retrograd.functions.tensor.pytorch_methods import PyTorchMethods
+from retrograd.functions.tensor.size import Size, SymbolicSize, size_of
 from retrograd.ir import Dim, DType, Node
 from retrograd.ops.identity import StopGradient
 from retrograd.shared import completed
@@ -58,7 +61,27 @@ def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
     return compare
 
 
-class Tensor(LazyTensor):
+class _Counter:
+    """What counts the references of something that an item is assigned to."""
+
+    def __setitem__(self, key: list[int], value: Any) -> None:
+        key.append(getrefcount(self))
+
+
+def _references() -> int:
+    """The references that `__setitem__` sees of what nobody holds; 0 where that cannot be told from
+    what a name stands for."""
+    found: list[int] = []
+    held = _Counter()
+    _Counter()[found] = None
+    held[found] = None
+    return found[0] if found[0] < found[1] else 0
+
+
+_TEMPORARY = _references()
+
+
+class Tensor(LazyTensor, PyTorchMethods, Conversions):
     """An array with a history. Made by `rg.tensor`, and by operations on tensors.
 
     Operations check shapes and dtypes at once; numbers are computed when somebody looks at them,
@@ -86,9 +109,10 @@ class Tensor(LazyTensor):
         return len(self.shape)
 
     @property
-    def size(self) -> int | Dim:
-        """The number of elements."""
-        return self._type.size
+    def size(self) -> Size | SymbolicSize:
+        """The number of elements. It may be called, as in PyTorch: `x.size()` is the shape,
+        `x.size(0)` the size of an axis."""
+        return size_of(self._type.size, self.shape)
 
     @property
     def device(self) -> str:
@@ -160,15 +184,15 @@ class Tensor(LazyTensor):
         return value
 
     # -- the value ------------------------------------------------------------------------------
-    def numpy(self) -> Array:
+    def numpy(self, *, force: bool = False) -> Array:
         """The value as a NumPy array, read-only: it is the tensor's own memory.
 
         The array has no history, so that of a tensor which a transform differentiates is a
         `GradientError`, and so is to compute with that of another which requires a gradient, next
         to such tensors. Say `x.detach().numpy()` where a constant is meant. The same holds for
-        `np.asarray(x)`.
+        `np.asarray(x)`. With `force` it is that of `x.detach()`.
         """
-        return array_of(self, ".numpy()")
+        return array_of(self.detach() if force else self, ".numpy()")
 
     def item(self) -> Any:
         """The value of a tensor with one element, as a Python number.
@@ -229,7 +253,7 @@ class Tensor(LazyTensor):
         return CPU
 
     def __bool__(self) -> bool:
-        if self.size != 1:
+        if self._type.size != 1:
             raise ShapeError(
                 f"whether a tensor of the shape {self.shape} is true is ambiguous; use .any() or "
                 ".all()"
@@ -265,6 +289,8 @@ class Tensor(LazyTensor):
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
+        if (gone := donated(self)) is not None:
+            return f"Tensor(donated: {gone})"
         grad = ", requires_grad=True" if self._requires_grad else ""
         try:
             text = np.array2string(self.value(), separator=", ", prefix="Tensor(")
@@ -272,6 +298,14 @@ class Tensor(LazyTensor):
             return f"Tensor(traced {self._type}{grad})"
         shape = f", shape={self.shape}" if self.size == 0 and self.ndim > 1 else ""
         return f"Tensor({text}{shape}, dtype={self.dtype}{grad})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: type, numbers, distribution, and matrices and images as pictures."""
+        return tensor_html(self)
+
+    def _repr_png_(self) -> bytes | None:
+        """A matrix, or images, as a picture; None of other tensors."""
+        return tensor_png(self)
 
     def __format__(self, spec: str) -> str:
         """A tensor with one element is formatted like its number: `f"{loss:.3f}"`."""
@@ -315,15 +349,18 @@ class Tensor(LazyTensor):
         return new
 
     # -- gradients ------------------------------------------------------------------------------
-    def backward(self, seed: Any = None, retain_graph: bool = False) -> None:
+    def backward(
+        self, seed: Any = None, retain_graph: bool = False, *, gradient: Any = None
+    ) -> None:
         """Add the gradient of this tensor to `.grad` of every leaf that requires one.
 
-        A scalar starts from 1; any other shape needs a `seed` of that shape, the cotangent.
+        A scalar starts from 1; any other shape needs a `seed` of that shape, the cotangent, which
+        PyTorch calls `gradient`. What is differentiated again is a function: see `rg.grad`.
         Afterwards this tensor is a constant without history, and a gradient that should go through
         it again is an error, unless `retain_graph`. Other results of the same computation keep
         their history.
         """
-        backward(self, seed, retain_graph)
+        backward(self, seed if gradient is None else gradient, retain_graph)
 
     def retain_grad(self) -> None:
         """Have `backward()` add to `.grad` of this tensor, too, though it is not a leaf: the
@@ -345,8 +382,12 @@ class Tensor(LazyTensor):
         return is_retained(self)
 
     def _change(self, operation: Callable[..., Any], other: Any) -> Any:
-        """`self += other`, where this may be a leaf that requires a gradient."""
+        """`self += other`."""
         return change(self, operation, other)
+
+    def _take(self, new: Any) -> Any:
+        """Stand for a result of another type, as far as that fits."""
+        return take(self, new)
 
     # -- operators and methods: the functions of the same names -----------------------------------
     __array_priority__ = 1000
@@ -384,24 +425,23 @@ class Tensor(LazyTensor):
         el.abs, el.exp, el.log, el.sqrt, el.rsqrt, el.sin, el.cos, el.tanh
     )  # fmt: skip
     sigmoid, relu, erf, square, pow, sign = el.sigmoid, el.relu, el.erf, el.square, el.pow, el.sign
-    floor, ceil, round, clip, astype = el.floor, el.ceil, el.round, el.clip, el.astype
+    floor, ceil, clip, astype = el.floor, el.ceil, el.clip, el.astype
     sum, prod, mean, var, std = (
         reductions.sum, reductions.prod, reductions.mean, reductions.var, reductions.std
     )  # fmt: skip
     max, min, any, all = reductions.max, reductions.min, reductions.any, reductions.all
-    argmax, argmin, cumsum = reductions.argmax, reductions.argmin, scans.cumulative_sum
-    logsumexp, cumprod = reductions.logsumexp, scans.cumulative_prod
+    argmax, argmin, cumsum = reductions.argmax, reductions.argmin, scans.cumsum
+    logsumexp, cumprod = reductions.logsumexp, scans.cumprod
     sort, argsort, topk, median, quantile = (
         sorting.sort, sorting.argsort, sorting.topk, sorting.median, sorting.quantile
     )  # fmt: skip
-    nonzero, repeat = searching.nonzero, counting.repeat
     softmax, log_softmax = activations.softmax, activations.log_softmax
     matmul, squeeze, expand_dims = (
         contractions.matmul,
         manipulation.squeeze,
         manipulation.expand_dims,
     )
-    swapaxes, flip = manipulation.swapaxes, manipulation.flip
+    swapaxes = manipulation.swapaxes
     take, broadcast_to = indexing.take, manipulation.broadcast_to
 
     def reshape(self, *shape: Any) -> Tensor:
@@ -409,8 +449,18 @@ class Tensor(LazyTensor):
         one = len(shape) == 1 and not isinstance(shape[0], int | Dim)
         return manipulation.reshape(self, shape[0] if one else shape)
 
-    def transpose(self, *axes: Any) -> Tensor:
-        """The axes reordered; reversed where none are given."""
+    def transpose(self, *axes: Any, dim0: int | None = None, dim1: int | None = None) -> Tensor:
+        """The axes reordered; reversed where none are given. Two of more axes are exchanged, as in
+        PyTorch, where `x.transpose(0, 1)` of a matrix is an error: it is x in NumPy, x.T there."""
+        if dim0 is not None and dim1 is not None:
+            return manipulation.swapaxes(self, dim0, dim1)
+        if len(axes) == 2 and self.ndim > 2:
+            return manipulation.swapaxes(self, *axes)
+        if len(axes) == 2 and self.ndim == 2 and axes in ((0, 1), (-2, -1), (0, -1), (-2, 1)):
+            raise OptionError(
+                f"x.transpose{axes} of a matrix is x itself in NumPy and x.T in PyTorch; write "
+                "x.T, or x.permute(0, 1)"
+            )
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return manipulation.permute_dims(self, order or tuple(reversed(range(self.ndim))))
 
@@ -444,10 +494,13 @@ class Tensor(LazyTensor):
         return indexing.picked(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise TypeError(
-            "a tensor is not changed in place, so that gradients cannot go wrong silently; write "
-            "x = x.at[key].set(value) or x = x.at[key].add(value)"
-        )
+        if getrefcount(self) <= _TEMPORARY:
+            raise TypeError(
+                "assignment to a tensor that nobody holds, such as a slice of a slice, has no "
+                "effect: a slice has a value of its own. Write x[1, 2] = value in place of "
+                "x[1][2] = value, or row = x[1]; row[2] = value; x[1] = row"
+            )
+        assign(self, key, value)
 
     @property
     def at(self) -> scatter.IndexUpdater:

@@ -21,7 +21,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 def floating(value: Any) -> Tensor:
     """As a tensor of floats."""
     x = rg.asarray(value)
-    return x if x.dtype.is_float else x.astype(rg.float32)
+    return x if x.dtype.is_float else x.astype(rg.get_default_dtype())
 
 
 def _tanh_series(count: int) -> list[float]:

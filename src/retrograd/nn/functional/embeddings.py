@@ -11,13 +11,13 @@ import retrograd as rg
 from retrograd.eager.listeners import listening
 from retrograd.eager.modes import is_tracing
 from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.functions.indexing import rows_from_front
 from retrograd.functions.tensor.sparse_grad import look_up
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim
 from retrograd.ir.source import located
 from retrograd.nn.functional.affine import here
 from retrograd.nn.functional.conv_pool import values_of
-from retrograd.nn.functional.losses import from_front
 from retrograd.nn.module.parameter import Parameter
 from retrograd.tracing.scope import is_differentiating
 
@@ -102,7 +102,7 @@ def _is_plain(weight: Any) -> bool:
 def _rows_of(weight: Tensor, index: Tensor, sparse: bool) -> Tensor:
     if sparse and _is_plain(weight):
         return look_up(weight, index.numpy())
-    return rg.take(weight, from_front(index, weight.shape[0]), axis=0)
+    return rows_from_front(weight, index, of="index")
 
 
 def _bound_rows(index: Tensor, weight: Any, most: float, order: float) -> None:

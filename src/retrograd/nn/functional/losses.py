@@ -11,15 +11,15 @@ from typing import Any
 import retrograd as rg
 from retrograd.eager.dispatch import composite
 from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.functions.indexing import along_from_front
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.ir import Dim
 from retrograd.nn.functional.affine import linear
 
 
 def as_floats(value: Any) -> Tensor:
     """As a tensor of floats."""
     x = rg.asarray(value)
-    return x if x.dtype.is_float else x.astype(rg.float32)
+    return x if x.dtype.is_float else x.astype(rg.get_default_dtype())
 
 
 def pair(input: Any, target: Any, what: str) -> tuple[Tensor, Tensor]:
@@ -243,7 +243,7 @@ def _by_index(
     """The loss for targets that are class indices."""
     axis = classes_of(logp, t, what)
     counts = t != ignore
-    at = rg.where(counts, from_front(t, logp.shape[axis]), 0)
+    at = rg.where(counts, t, 0)
     weights = counts.astype(logp.dtype)
     if w is not None:
         weights = rg.where(counts, picked(rg.broadcast_to(w, logp.shape), at, axis), 0.0)
@@ -271,17 +271,10 @@ def classes_of(x: Tensor, t: Tensor, what: str) -> int:
     return axis
 
 
-def picked(x: Tensor, at: Tensor, axis: int) -> Tensor:
-    """What stands at an index for each position, along the axis of the classes."""
-    return rg.squeeze(rg.take_along_axis(x, rg.expand_dims(at, axis=axis), axis=axis), axis=axis)
-
-
-def from_front(index: Tensor, size: int | Dim) -> Tensor:
-    """Indices of which negative ones, which would count from the back, are out of range too."""
-    if index.dtype.kind == "uint":
-        return index
-    beyond = index - size if isinstance(size, int) else -(2 ** (8 * index.dtype.itemsize - 1))
-    return rg.where(index < 0, beyond, index)
+def picked(x: Tensor, label: Tensor, axis: int) -> Tensor:
+    """What stands at a label for each position, along the axis of the classes."""
+    index = rg.expand_dims(label, axis=axis)
+    return rg.squeeze(along_from_front(x, index, axis=axis, of="label"), axis=axis)
 
 
 @composite

@@ -7,13 +7,13 @@ from typing import Any
 import retrograd as rg
 from retrograd.eager.dispatch import composite
 from retrograd.errors import OptionError, ShapeError
+from retrograd.functions.indexing import rows_from_front
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn.functional.losses import (
     as_floats,
     binary_cross_entropy_with_logits,
     class_weight,
     classes_of,
-    from_front,
     pair,
     picked,
     reduced,
@@ -76,7 +76,7 @@ def focal_loss(
     _check_gamma("focal_loss", gamma)
     axis = classes_of(x, t, "focal_loss")
     counts = t != ignore_index
-    at = rg.where(counts, from_front(t, x.shape[axis]), 0)
+    at = rg.where(counts, t, 0)
     logp = picked(rg.log_softmax(x, axis=axis), at, axis)
     weights = counts.astype(x.dtype)
     w = class_weight(weight, x, axis)
@@ -163,7 +163,7 @@ def tversky_loss(
         if classes_of(x, t, "tversky_loss") != 1:
             raise ShapeError(f"tversky_loss: of classes the input is [N, C, ...], not {x.shape}")
         classes: Any = x.shape[1]
-        rows = rg.take(rg.eye(classes, dtype=x.dtype), from_front(t, classes), axis=0)
+        rows = rows_from_front(rg.eye(classes, dtype=x.dtype), t, of="label")
         t = rg.moveaxis(rows, -1, 1)
     x, t = pair(x, t, "tversky_loss")
     axes = (

@@ -395,7 +395,9 @@ class PReLU(Module):
         if num_parameters < 1:
             raise ShapeError(f"PReLU({num_parameters}): there is at least one parameter")
         self.num_parameters = num_parameters
-        self.weight = Parameter(rg.full((num_parameters,), init, dtype=dtype or rg.float32))
+        self.weight = Parameter(
+            rg.full((num_parameters,), init, dtype=dtype or rg.get_default_dtype())
+        )
 
     def forward(self, input: Any) -> Tensor:
         return functional.prelu(input, self.weight)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import retrograd as rg
 from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.functions.indexing import rows_from_front
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn import functional
 from retrograd.nn.containers import ModuleList, Sequential
-from retrograd.nn.functional.losses import from_front
 from retrograd.nn.layers.linear import Linear
 from retrograd.nn.module.functional_module import FunctionalModule
 from retrograd.nn.module.module import Module, shown
@@ -743,8 +743,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"AdaptiveLogSoftmaxWithLoss: inputs {x.shape} have targets of the shape "
                 f"{x.shape[:-1]}, not {target.shape}"
             )
-        known = rg.expand_dims(from_front(target, self.n_classes), axis=-1)
-        known = rg.take(rg.arange(self.n_classes), known)  # refuses what is no class
+        known = rows_from_front(rg.arange(self.n_classes), target, of="label")  # or it is refused
+        known = rg.expand_dims(known, axis=-1)
         entry = known
         for i, (low, _) in enumerate(self._clusters()):
             entry = rg.where(known >= low, self.shortlist_size + i, entry)

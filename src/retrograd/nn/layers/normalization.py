@@ -173,8 +173,8 @@ class BatchNorm1d(_BatchNorm):
     While training, each channel is normalised by its own mean and variance, and the running ones,
     buffers of the state, move towards them by `momentum`, or become the average of all with
     `momentum=None`; in evaluation the running ones are used. Parameters and buffers have PyTorch's
-    names. `rg.grad` works on a copy of the module, and so does `jit` where nothing requires a
-    gradient: have the function return the module as well, for `rg.grad` with `has_aux=True`.
+    names. Under `rg.grad` and `jit` they move in the module that is given as an argument, unless
+    the function returns the module that it got: then in that.
 
     The shape stays. `ShapeError` for another number of channels or axes, and where `num_features`
     is below 1.

@@ -331,4 +331,6 @@ class Transformer(Module):
     def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Tensor:
         """A mask to add to scores: -inf where a query would look ahead, 0 elsewhere."""
         ahead = ~rg.tril(rg.ones((sz, sz), dtype=rg.bool))
-        return rg.where(ahead, rg.asarray(float("-inf"), dtype=dtype or rg.float32), 0.0)
+        return rg.where(
+            ahead, rg.asarray(float("-inf"), dtype=dtype or rg.get_default_dtype()), 0.0
+        )

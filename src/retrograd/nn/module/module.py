@@ -19,6 +19,7 @@ from retrograd.functions.tensor.sparse_grad import forget_gradients
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Provenance, as_dtype, provenance, remade
 from retrograd.nn.module.buffer import Buffer
+from retrograd.nn.module.html import module_html
 from retrograd.nn.module.parameter import Parameter
 from retrograd.nn.module.pytree import Composite, join, members, split, submodules, tensors
 from retrograd.nn.module.scopes import CALLED, CalledModule
@@ -50,7 +51,8 @@ class Module(Composite):
     A module is also a pytree, its tensors the leaves and everything else its structure:
     `rg.grad(loss)(model, x)` is a module of gradients, and a function under `rg.jit` takes and
     returns modules. Methods ending in `_`, `train`, `eval`, `to` and `load_state_dict` change a
-    module; nothing else does.
+    module, and so does a call in training mode: running statistics and random generators move on,
+    in the module that a transform was given, too.
 
     `load_state_dict` raises `ShapeError` for a parameter of another shape, and `FormatError` for
     names that are missing or too many.
@@ -319,6 +321,10 @@ class Module(Composite):
             return f"{type(self).__name__}({head})"
         body = textwrap.indent("\n".join([head, *lines] if head else lines), "  ")
         return f"{type(self).__name__}(\n{body}\n)"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: layers and parameters with shapes and memory, to open and close."""
+        return module_html(self)
 
 
 def shown(module: Module, *names: str) -> str:

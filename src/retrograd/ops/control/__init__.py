@@ -11,6 +11,8 @@ graphs inside, so what comes out is made of the same four operations, and every 
 
 `matrix_function` holds the function of numbers that a matrix is put into.
 
+`pure_callback` holds a function in Python, and calls it.
+
 Importing this package registers them all.
 """
 
@@ -20,7 +22,18 @@ from retrograd.ops.control.dag_scan import DagScan
 from retrograd.ops.control.draw import Draw
 from retrograd.ops.control.dynamic_size import Sized
 from retrograd.ops.control.matrix_function import MatrixFunction
+from retrograd.ops.control.pure_callback import PureCallback
 from retrograd.ops.control.scan import Scan
 from retrograd.ops.control.while_loop import WhileLoop
 
-__all__ = ["Cond", "Custom", "DagScan", "Draw", "MatrixFunction", "Scan", "Sized", "WhileLoop"]
+__all__ = [
+    "Cond",
+    "Custom",
+    "DagScan",
+    "Draw",
+    "MatrixFunction",
+    "PureCallback",
+    "Scan",
+    "Sized",
+    "WhileLoop",
+]

@@ -26,6 +26,7 @@ from retrograd.ir import (
 )
 from retrograd.ops import elementwise as e
 from retrograd.ops.complex import Complex, Imag, Real
+from retrograd.ops.control import PureCallback
 from retrograd.ops.conv import Conv
 from retrograd.ops.fft import Fft
 from retrograd.ops.identity import Item
@@ -157,6 +158,14 @@ def _transformed(node: Node, parts: Sequence[Parts]) -> Parts:
     if isinstance(node.shape[axis], Dim):
         return _apart(PairedFft(axis, inverse)(_joined(z)))
     return fourier(z, axis, inverse)
+
+
+@on_parts(PureCallback)
+def _called(node: Node, parts: Sequence[Parts]) -> Parts:
+    assert isinstance(node.prim, PureCallback)
+    call = node.prim.on_pairs([isinstance(p, tuple) for p in parts])
+    y = call(*[_joined(p) if isinstance(p, tuple) else p for p in parts])
+    return _apart(y) if node.dtype.is_complex else y
 
 
 @on_parts(After)

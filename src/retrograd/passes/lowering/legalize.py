@@ -24,7 +24,14 @@ from retrograd.ir import (
     product,
 )
 from retrograd.ops.assume import Assume
-from retrograd.ops.control import Cond, DagScan, Scan, Sized, WhileLoop
+from retrograd.ops.control import (
+    Cond,
+    DagScan,
+    PureCallback,
+    Scan,
+    Sized,
+    WhileLoop,
+)
 from retrograd.ops.elementwise import cast
 from retrograd.ops.index import Gather, RavelIndex, ScatterAdd
 from retrograd.ops.leaf import Iota, SizeOf
@@ -174,7 +181,7 @@ def held(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     return node if same else node.with_inputs(stored)
 
 
-lowers(PairedFft)(by_reference)
+lowers(PairedFft, PureCallback)(by_reference)
 # Whose values are those of their reference in compiled programs, too.
 CALLED = frozenset(op for op, rule in RULES.items() if rule is by_reference)
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.ir import Dim, Graph, Node, Op, Shape, TensorType, Trait
+from retrograd.ops.control import PureCallback
 from retrograd.ops.leaf import Constant, Iota, SizeOf, input_node
 from retrograd.passes.lowering.complex_linalg import PairedFft
 from retrograd.passes.lowering.contraction import Materialize
@@ -99,6 +100,8 @@ def by_reference(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> 
     """A node as a call of its op's reference, in Python: a rule for ops that are rare, or whose
     work dwarfs the call."""
     prim: Op = node.prim
+    if isinstance(prim, PureCallback):
+        prim.need()
     given = [input_node(x.type) for x in inputs]
     end = prim.on_parts(*given) if isinstance(prim, PairedFft) else prim(*given)
     graph = Graph(given, [end])

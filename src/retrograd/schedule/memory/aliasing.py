@@ -23,6 +23,8 @@ from collections.abc import Collection, Sequence
 
 from retrograd.ir import TensorType
 from retrograd.ops.control import Cond, DagScan, Scan
+from retrograd.ops.index import Scatter
+from retrograd.ops.shape import SliceSet
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import flat, regions_of
 from retrograd.schedule.cost_model import nanoseconds
@@ -45,7 +47,7 @@ def take_inputs(
     """
     _delay(kernels, {inputs[j] for j in donated})
     first = 1 + max((at for at, k in enumerate(kernels) if is_check(k)), default=-1)
-    writers = {b: at for at, k in enumerate(kernels) for b in k.outs}
+    writers = _first_writers(kernels)
     readers: dict[Buffer, list[int]] = {inputs[j]: [] for j in donated}
     for at, kernel in enumerate(kernels):
         for buffer in kernel.reads:
@@ -81,11 +83,35 @@ def take_inputs(
     return found
 
 
+def update_temporaries(kernels: list[Kernel]) -> None:
+    """Have scatters and assignments write to the memory of what they update, where that is the
+    program's own and nobody reads it later: a copy less for each."""
+    readers: dict[Buffer, list[int]] = {}
+    for at, kernel in enumerate(kernels):
+        for x in kernel.reads:
+            readers.setdefault(x, []).append(at)
+    after: dict[Buffer, Buffer] = {}
+    for at, kernel in enumerate(kernels):
+        if not isinstance(kernel.nodes[0].prim, Scatter | SliceSet):
+            continue
+        y = kernel.outs[0]
+        for x in kernel.reads:
+            own = x.kind == "temporary" and x.type == y.type
+            if own and _fits(x, y, at, kernel, readers[x], True):
+                after[x] = y
+                break
+    for x in reversed(after):  # the last of a chain first
+        after[x] = after.get(after[x], after[x])
+    for kernel in kernels if after else ():
+        rename(kernel, after)
+        _drop_copies(kernel)
+
+
 def in_place(kernels: list[Kernel], pairs: Sequence[tuple[Buffer, Buffer]]) -> list[bool]:
     """For each pair of what a step is given and what it makes of it, whether both can be one
     buffer; if so the kernels are changed to use the first."""
     _delay(kernels, {x for x, _ in pairs}, "cursor")
-    writers = {b: at for at, k in enumerate(kernels) for b in k.outs}
+    writers = _first_writers(kernels)
     found: dict[Buffer, Buffer] = {}
     for x, y in pairs:
         at = writers.get(y, -1)
@@ -96,6 +122,15 @@ def in_place(kernels: list[Kernel], pairs: Sequence[tuple[Buffer, Buffer]]) -> l
         rename(kernel, found)
         _drop_copies(kernel)
     return [y in found for _, y in pairs]
+
+
+def _first_writers(kernels: Sequence[Kernel]) -> dict[Buffer, int]:
+    """The number of the first kernel that writes to each buffer; others may update it."""
+    found: dict[Buffer, int] = {}
+    for at, kernel in enumerate(kernels):
+        for b in kernel.outs:
+            found.setdefault(b, at)
+    return found
 
 
 def _drop_copies(kernel: Kernel) -> None:

@@ -24,7 +24,7 @@ from retrograd.schedule.loop_nest import LoopNest, Store, loops_over
 from retrograd.schedule.lower import NodeLowering, is_map
 from retrograd.schedule.lower_libcall import call_kernels
 from retrograd.schedule.mapping import mapping
-from retrograd.schedule.memory.aliasing import in_place
+from retrograd.schedule.memory.aliasing import in_place, update_temporaries
 from retrograd.schedule.packing import packed_before
 from retrograd.schedule.ssa import ScalarBlock
 from retrograd.tuning import TUNING
@@ -146,6 +146,8 @@ class PlanBuilder:
             results = [self.buffers[node]]
         kernel = region_kernel(node, given, results, self.memory, self._inside)
         for region in regions_of(kernel):
+            for block in region.blocks:
+                update_temporaries(block)
             pairs = [(c.into, c.out) for c in region.carries]
             for carry, same in zip(region.carries, in_place(region.blocks[-1], pairs), strict=True):
                 carry.in_place = same

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from retrograd.ir import Dim, Graph, Node, evaluate, spec, uint8
+from retrograd.ir import Dim, Graph, Node, Op, evaluate, spec, uint8
 from retrograd.ops.control import Sized, WhileLoop
 from retrograd.ops.leaf import input_node
 from retrograd.ops.remat import After
+from retrograd.passes.lowering.libcall import PYTHON, LibCall
 from retrograd.schedule.buffer import ALIGNMENT, Buffer
 from retrograd.schedule.control_regions import Memory, flat, hidden_names, length_of, regions_of
 from retrograd.schedule.cost_model import nanoseconds
 from retrograd.schedule.kernel import Kernel, gemms
-from retrograd.schedule.memory.aliasing import take_inputs
+from retrograd.schedule.memory.aliasing import take_inputs, update_temporaries
 from retrograd.schedule.memory.arena import ArenaLayout, Lifetime, Time, layout
 from retrograd.schedule.memory.order import freeing_first
 from retrograd.schedule.memory.prefetch import fetch_ahead
@@ -33,6 +34,14 @@ from retrograd.tuning import TUNING
 
 END = 1 << 60  # after all that happens inside of a kernel
 CHECKS = frozenset(("check_index", "check_call"))  # nodes of kernels that may end a run
+
+
+def _takes_any_time(prim: Op) -> bool:
+    """Whether nobody knows how long an operation takes: a loop without a bound, and a call of
+    Python, during which other threads run, too."""
+    return isinstance(prim, WhileLoop) or (
+        isinstance(prim, LibCall) and prim.routine.startswith(PYTHON)
+    )
 
 
 def may_end(node: Node) -> bool:
@@ -70,6 +79,7 @@ class KernelPlan:
         window = TUNING.overtaken_kernels
         if any(isinstance(node.prim, After) for node in graph.nodes):
             self.kernels, window = freeing_first(self.kernels), 0
+        update_temporaries(self.kernels)
         self.donated: dict[int, int] = {}
         if donate:
             self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
@@ -88,8 +98,7 @@ class KernelPlan:
         if not light:
             mark_products(self.every)
         self.hidden = hidden_names(self.kernels)
-        # Nobody knows how long a loop takes that has no bound.
-        self.endless = any(isinstance(n.prim, WhileLoop) for k in self.every for n in k.nodes)
+        self.endless = any(_takes_any_time(n.prim) for k in self.every for n in k.nodes)
         self._dynamic = {b for k in self.every for r in regions_of(k) for b in r.dynamic}
         self.work = self._make_work()
         self.scratch = self._make_local()

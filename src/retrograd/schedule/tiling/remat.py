@@ -18,6 +18,7 @@ That is done for results
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from retrograd.schedule.buffer import Buffer
@@ -37,7 +38,13 @@ def recompute(
     `temporaries`."""
     home = {id(k): group for group in tile_groups for k in group.kernels}
     position = {id(k): at for at, k in enumerate(kernels)}
-    maker = {b: k for k in kernels for b in k.outs if is_far(b) and not home[id(k)].sums(k)}
+    written = Counter(b for k in kernels for b in k.outs)  # what is updated is never made again
+    maker = {
+        b: k
+        for k in kernels
+        for b in k.outs
+        if is_far(b) and written[b] == 1 and not home[id(k)].sums(k)
+    }
     added: dict[int, list[Kernel]] = {}
     renamed: list[tuple[list[Kernel], dict[Buffer, Buffer]]] = []
     for group in tile_groups:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from retrograd.train.graph.sources import Task
 from retrograd.train.graph.trainer import GraphConfig, GraphTrainer
 from retrograd.train.interrupt import StopRequest, stop_requests
 from retrograd.train.progress import Reporter, Silent
+from retrograd.train.run_log import write_configuration
 from retrograd.train.subnormals import flushing
 from retrograd.train.watcher import Dashboard, Watcher
 
@@ -59,7 +60,7 @@ def train(
     """Learn the labels of a task; the outcome depends on the task and the configuration alone.
 
     With `out`, checkpoints are left in that directory; `source` says in them where the task is
-    from. With `resume`, the latest one is gone on from, to the same bits as if the run had never
+    from, and the options are left as `config.toml`. With `resume`, the latest one is gone on from, to the same bits as if the run had never
     stopped. Ctrl-C (SIGINT) and SIGTERM end a run that has an `out` after the current step, with a
     checkpoint; so does the stop button of a `board`, which is shown the run.
 
@@ -73,6 +74,7 @@ def train(
         if resume:
             trainer.restore(manager)
         manager.prepare()
+        write_configuration(manager.directory, {**asdict(config), **(source or {})})
     tell = reporter or Silent()
     tell.start(trainer.step, config.steps)
     try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retrograd import pytree
+from retrograd import notebook, pytree
 from retrograd.errors import OptionError
 from retrograd.files import StrPath
 from retrograd.nn.module.module import Module
@@ -15,7 +15,7 @@ from retrograd.train.loop.batches import BatchSource
 from retrograd.train.loop.early_stopping import Best
 from retrograd.train.loop.non_finite import StepCall
 from retrograd.train.loop.step import Leaves, TrainingStep
-from retrograd.train.loss_plot import write_plot
+from retrograd.train.loss_plot import curves, write_plot
 
 if TYPE_CHECKING:
     from retrograd.api.profile import Profile
@@ -122,6 +122,15 @@ class TrainingRun:
     def plot(self, path: StrPath) -> None:
         """Draw the losses and metrics over the steps: an `.svg`, or an `.html` to look closer."""
         write_plot(self.history, path)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: how far it is, what was measured, and the curves."""
+        rows = [(notebook.text(name), f"{value:.6g}") for name, value in self.metrics.items()]
+        return notebook.output(
+            notebook.headline("TrainingRun", notebook.text(repr(self).removeprefix("TrainingRun"))),
+            notebook.table(("last validation", ""), rows, (1,)) if rows else "",
+            notebook.curves_svg(curves(self.history), paper=False) if self.history else "",
+        )
 
     def __repr__(self) -> str:
         of = "" if self.steps is None else f" of {self.steps}"

@@ -16,7 +16,6 @@ import retrograd as rg
 from retrograd import optim, pytree
 from retrograd.eager.conversion import as_array
 from retrograd.errors import ArgumentError, ShapeError
-from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn.module.module import Module
 from retrograd.optim.parameters import learning_leaves
@@ -60,7 +59,6 @@ class TrainingStep:
         self.evaluating = in_mode(model, False)
         self.names = [p.lstrip(".") or "value" for p in pytree.paths(model)]
         self.learns = learning_leaves(model)[1]
-        self.drawn = _of_generators(model)
         self.size = len(leaves)
         state, self.state_structure = pytree.flatten(
             optimizer.init(model) if state is None else state
@@ -105,8 +103,8 @@ class TrainingStep:
 
     # -- what is traced --------------------------------------------------------------------------
     def _forward(self, model: Any, batch: Any) -> Any:
-        """The loss, and with it the leaves of the model where computing it has moved some, as
-        batch normalization does its running statistics."""
+        """The loss, and with it the leaves of the model, of which computing it may have moved some:
+        running statistics and the states of random generators."""
         before = pytree.flatten(model)[0]
         value, aux = loss_of(self.loss, model, batch)
         after = pytree.flatten(model)[0]
@@ -115,10 +113,7 @@ class TrainingStep:
                 f"fit: the model had {len(before)} tensors before the loss was computed and has "
                 f"{len(after)} after it; make all that it holds in its constructor"
             )
-        moved = any(
-            x is not y and not drawn for x, y, drawn in zip(before, after, self.drawn, strict=True)
-        )
-        return value, (aux, after if moved else before)
+        return value, (aux, after)
 
     def _gradients(self, leaves: Sequence[Any], batch: Any) -> Any:
         """The loss, what came with it, the leaves of the model, gradients of those that learn."""
@@ -333,12 +328,3 @@ def in_mode(model: Any, training: bool) -> Any:
 def _own(x: Any) -> Tensor:
     """A tensor that shares nothing with what the caller has."""
     return Tensor.of(np.array(as_array(x), order="C"))
-
-
-def _of_generators(model: Any) -> list[bool]:
-    """For each leaf whether it is part of the state of a random generator."""
-    found: list[bool] = []
-    for top in pytree.tops(model, lambda x: isinstance(x, Generator)):
-        drawn = isinstance(top, Generator)
-        found += [drawn] * (len(pytree.flatten(top)[0]) if drawn else 1)
-    return found

@@ -14,6 +14,7 @@ import numpy as np
 from retrograd import pytree
 from retrograd.eager import lazy_tensor, listeners
 from retrograd.eager.conversion import as_array
+from retrograd.eager.default_dtype import CACHES
 from retrograd.eager.lazy_tensor import (
     Donated,
     LazyTensor,
@@ -23,8 +24,8 @@ from retrograd.eager.lazy_tensor import (
 from retrograd.eager.modes import (
     _BACKEND,
     _TRACING,
+    calling,
     current_backend,
-    given,
     grad_enabled,
     is_tracing,
 )
@@ -34,12 +35,14 @@ from retrograd.errors import ArgumentError, DTypeError, ShapeError, TraceError
 from retrograd.gc_paused import gc_paused
 from retrograd.ir import Dim, TensorType, as_dtype
 from retrograd.ir.source import user_place
+from retrograd.notebook.cell import shell
 from retrograd.ops.assume import ExampleGuards
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executors.nan_observer import CHECKED
 from retrograd.runtime.fast_call import MISSED, Pending
 from retrograd.shared import own_lock
 from retrograd.tracing.arguments import leaf_names, positional
+from retrograd.tracing.module_state import WithState, settled, with_state
 from retrograd.tracing.scope import derivatives
 from retrograd.transforms.jit.dynamic_shapes import (
     Axis,
@@ -57,6 +60,7 @@ from retrograd.transforms.jit.fast_call import (
 )
 from retrograd.transforms.jit.pytree_codec import LARGEST, Fixed
 from retrograd.transforms.jit.recompile_log import RecompileLog
+from retrograd.transforms.jit.redefinition import Definitions
 from retrograd.transforms.jit.signature import (
     CONSTANT,
     StaticLeaf,
@@ -122,6 +126,7 @@ class Jit:
             )
         functools.update_wrapper(self, f)
         self._f = f
+        self._traced_f = f  # or `with_state` of it
         self._shapes = {k: parse_spec(v) for k, v in shapes.items()}
         need_names(list(self._shapes.values()))
         self._traces: dict[Any, CompiledFunction] = {}  # in the order of their making
@@ -139,6 +144,7 @@ class Jit:
         self._kinds = [kind(f, self._counts) for kind in TRACED_KINDS]
         self._gone = Donated(self._name, None, 0)
         self._differentiates: bool | None = None  # by a transform, as far as is known
+        CACHES.add(self)
 
     def _parameters(self, donate: Sequence[int | str]) -> frozenset[int | str]:
         """Parameters by name; positions of what is beyond them."""
@@ -163,6 +169,11 @@ class Jit:
         for name in (*static, *donate, *self._shapes):
             if name not in parameters and not takes_any:
                 raise ArgumentError(f"jit: {self._name} has no parameter named {name!r}")
+
+    def forget(self) -> None:
+        """Trace again at the next call: what Python numbers stand for has changed."""
+        with self._lock:
+            self._traces, self._families, self._sites, self._all_sites = {}, {}, (), {}
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -205,8 +216,9 @@ class Jit:
             if result is not MISSED:
                 JIT["hits"] += 1
                 self._counts["calls"] += 1
-                return result
-        return self._call(args, kwargs, call or FlatArguments((args, kwargs)))
+                return settled(result, (args, kwargs)) if type(result) is WithState else result
+        found = self._call(args, kwargs, call or FlatArguments((args, kwargs)))
+        return settled(found, (args, kwargs))
 
     def _served(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], gone: Donated | None, untracked: bool
@@ -284,7 +296,7 @@ class Jit:
     ) -> Any:
         """A call that becomes part of what is being recorded."""
         before = derivatives()
-        with given(x.leaf_or_node for x in own if x.is_source):
+        with calling():
             result = self._f(*args, **kwargs)
         self._differentiates = bool(self._differentiates) or derivatives() != before
         return result
@@ -294,9 +306,25 @@ class Jit:
         if call.plain is None:
             before = derivatives()
             names = leaf_names(self._f, call.leaves, call.structure)
-            call.plain = TracedFunction(self._f, call.structure, call.keys, names, asks=call.asks)
+            plain = functools.partial(
+                TracedFunction, structure=call.structure, keys=call.keys, names=names,
+                asks=call.asks, donated=call.donated,
+            )  # fmt: skip
+            call.plain = plain(self._traced_f)
+            if call.plain.loses_state:
+                self._return_state()
+                call.plain = plain(self._traced_f)
             self._differentiates = bool(self._differentiates) or derivatives() != before
         return call.plain
+
+    def _return_state(self) -> None:
+        """Have programs return what the function changes in modules, as `put_back` needs it."""
+        with self._lock:
+            self._traced_f = with_state(self._f)
+            self._traces.clear()
+            self._families.clear()
+            self._all_sites.clear()
+            self._sites = ()
 
     def _gone_here(self, code: CodeType | None, lasti: int) -> Donated:
         """What tensors hold that are donated by this line; the same as last time, in a loop."""
@@ -368,7 +396,11 @@ class Jit:
         least = {name: SizeFamily.least if name in plain else 1 for name in values}
         guards = ExampleGuards(values, least, as_number)
         try:
-            traced = TracedFunction(self._f, call.structure, keys, names, guards, call.asks)
+            traced = TracedFunction(
+                self._traced_f, call.structure, keys, names, guards, call.asks, call.donated
+            )
+            if traced.loses_state:
+                return Refusal("modules are changed, which they were not before")
             guards.at_least(SizeFamily.least, traced.inner_sizes)
             for sizes, why in (
                 (traced.sizes, "it is a result"),
@@ -490,6 +522,39 @@ class Jit:
         return static
 
 
+class RedefinableJit(Jit):
+    """A `Jit` of a notebook: it forgets its programs when a function has changed that they were
+    traced from (`redefinition.py`)."""
+
+    _definitions: Definitions | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        known = self._definitions
+        if known is None or not known.hold():
+            if known is not None:
+                self._forget()
+            self._definitions = Definitions(self._f)
+        return super().__call__(*args, **kwargs)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: FlatArguments) -> Any:
+        before = self._counts["compilations"]
+        try:
+            return super()._call(args, kwargs, call)
+        finally:
+            if self._counts["compilations"] != before and self._definitions is not None:
+                self._definitions.add([*args, *kwargs.values()])  # models, by their classes
+
+    def _forget(self) -> None:
+        """Be as before the first call."""
+        with self._lock:
+            self._traces.clear()
+            self._families.clear()
+            self._all_sites.clear()
+            self._sites = ()
+            self._differentiates = None
+            self._kinds = [kind(self._f, self._counts) for kind in TRACED_KINDS]
+
+
 def _remember(known: dict[Any, Any], key: Any, value: Any) -> None:
     """Add to a dictionary, from which the oldest is taken where it is full."""
     if len(known) >= CAPACITY:
@@ -540,6 +605,10 @@ def jit(
     can see stays as it is: arrays the tensors share with the caller, tensors passed twice, NumPy
     arrays.
 
+    What the function changes in modules that it is given and does not return, such as running
+    statistics of batch normalization and states of random generators, is changed in the caller's
+    modules, as if they had been called without `jit`; in arguments that are donated, too.
+
     What the function takes from around it is read when it is traced; of tensors that require a
     gradient, the value of the moment is used in every call.
 
@@ -570,6 +639,7 @@ def jit(
         *listed(static_argnums, "static_argnums"),
     ]
     given = listed(donate, "donate")
+    made = Jit if shell() is None else RedefinableJit
     if f is None:
-        return lambda g: Jit(g, static, given, declared, explain)
-    return Jit(f, static, given, declared, explain)
+        return lambda g: made(g, static, given, declared, explain)
+    return made(f, static, given, declared, explain)

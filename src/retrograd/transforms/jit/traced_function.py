@@ -23,6 +23,7 @@ from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import SizeOf, input_node
 from retrograd.runtime.backends import compile_graph
 from retrograd.shared import contained
+from retrograd.tracing.module_state import StateWatch
 from retrograd.tracing.scope import asking
 from retrograd.transforms.jit.fast_call import COMPUTED, CompiledFunction
 from retrograd.transforms.jit.signature import StaticLeaf
@@ -32,7 +33,7 @@ ARRAYS = LazyTensor, np.ndarray, np.generic, Dim  # results that are computed
 
 class TracedFunction:
     """What calling `f` on stand-ins for arguments of these keys gives. Of sizes that have names and
-    an example, `guards` are told. Where it is called for somebody who `asks` for gradients,
+    an example, `guards` are told. Those that are `donated` are its own to change. Where it is called for somebody who `asks` for gradients,
     `tracked` tells through which results there are some, as far as that is for `f` to say."""
 
     @contained
@@ -44,6 +45,7 @@ class TracedFunction:
         names: Sequence[str],
         guards: ExampleGuards | None = None,
         asks: bool = False,
+        donated: Sequence[bool] = (),
     ) -> None:
         inputs, new = _stand_ins(keys, names, asks)
         asked = [x for x in inputs if asks and x.dtype.is_inexact]
@@ -51,8 +53,14 @@ class TracedFunction:
         try:
             with tracing(), nullcontext() if guards is None else guards.watching():
                 assumed = ShapeGuards(inputs)
+                for x, gone in zip(new, donated, strict=False):
+                    if gone and isinstance(x, LazyTensor):
+                        x.own()
                 with assumed.watching(), asking(asked):
+                    watch = StateWatch((args, kwargs), structure, new)
                     result = f(*args, **kwargs)
+                    # Whether something has changed in modules that would be lost.
+                    self.loses_state = bool(watch.lost_in_trace(result))
         finally:
             LEAKED.update(inputs)
         results, self.structure = pytree.flatten(result)

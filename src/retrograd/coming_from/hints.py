@@ -1,0 +1,88 @@
+"""What to write for a name that another library has: read from the tables beside this file.
+
+A table is read when a message is shown, not when an attribute is found to be absent: `hasattr` is
+called often, and nobody reads its message.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from importlib.resources import files
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from retrograd.errors import RetrogradError, nearest
+
+LIBRARIES = ("pytorch", "jax", "numpy")
+KINDS = ("same", "differs", "other", "absent")
+
+
+class Entry(NamedTuple):
+    """A name of another library: whether it is the same here (then without a text), means something
+    that differs, is written otherwise, or is absent for a reason."""
+
+    kind: str
+    text: str
+
+
+@functools.cache
+def table(library: str) -> dict[str, dict[str, Entry]]:
+    """What is said of the names of a library, by the module or class that they are in."""
+    text = files("retrograd.coming_from").joinpath(f"{library}.toml").read_text("utf-8")
+    return {room: _entries(said) for room, said in tomllib.loads(text).items()}
+
+
+def _entries(said: dict[str, Any]) -> dict[str, Entry]:
+    found = {name: Entry("same", "") for name in said.get("same", "").split()}
+    for kind in KINDS[1:]:
+        for names, text in said.get(kind, {}).items():
+            found |= {name: Entry(kind, text) for name in names.split()}
+    return found
+
+
+# The rooms of other libraries that a room here answers to, by library in the order of asking.
+ROOMS: dict[str, tuple[tuple[str, str], ...]] = {
+    "Tensor": (("pytorch", "torch.Tensor"), ("jax", "jax.Array"), ("numpy", "numpy.ndarray")),
+    "retrograd": (
+        ("pytorch", "torch"),
+        ("jax", "jax.numpy"),
+        ("jax", "jax"),
+        ("jax", "jax.lax"),
+        ("numpy", "numpy"),
+    ),
+    "retrograd.nn": (("pytorch", "torch.nn"), ("jax", "jax.nn")),
+    "retrograd.nn.functional": (("pytorch", "torch.nn.functional"), ("jax", "jax.nn")),
+    "retrograd.functions.linalg": (("pytorch", "torch.linalg"), ("numpy", "numpy.linalg")),
+    "retrograd.optim": (("pytorch", "torch.optim"),),
+    "retrograd.data": (("pytorch", "torch.utils.data"),),
+}
+
+
+def hint(room: str, name: str) -> str:
+    """What to write instead of a name, by the first library that has it; empty if none has."""
+    for library, place in ROOMS.get(room, ()):
+        entry = table(library).get(place, {}).get(name)
+        if entry is not None and entry.text:
+            return f"{place}.{name}: {entry.text}"
+    return ""
+
+
+class MissingName(RetrogradError, AttributeError):
+    """An attribute that a tensor or a module has not. The message is made when it is shown."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        super().__init__(name)
+        self.obj, self.name = owner, name
+
+    def __str__(self) -> str:
+        owner, name = self.obj, self.name
+        is_module = isinstance(owner, ModuleType)
+        room = owner.__name__ if is_module else "Tensor"
+        what = f"module {room!r}" if is_module else f"{type(owner).__name__!r} object"
+        said = hint(room, name)
+        known = [n for n in dir(owner) if not n.startswith("_")]
+        return f"{what} has no attribute {name!r}" + (f"; {said}" if said else nearest(name, known))
+
+    def __reduce__(self) -> Any:
+        return AttributeError, (str(self),)

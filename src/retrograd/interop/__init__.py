@@ -1,0 +1,19 @@
+"""Arrays and functions of PyTorch and JAX: there and back, with gradients."""
+
+from retrograd.interop.jax_arrays import from_jax, to_jax
+from retrograd.interop.jax_functions import as_jax, wrap_jax
+from retrograd.interop.torch_functions import as_torch, wrap_torch
+from retrograd.interop.torch_module import as_torch_module
+from retrograd.interop.torch_tensors import from_torch, to_torch
+
+__all__ = [
+    "as_jax",
+    "as_torch",
+    "as_torch_module",
+    "from_jax",
+    "from_torch",
+    "to_jax",
+    "to_torch",
+    "wrap_jax",
+    "wrap_torch",
+]
