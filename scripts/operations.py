@@ -28,7 +28,8 @@ from scripts import capabilities
 from scripts.entries import GRADIENTS, MATHEMATICS, PUBLIC, use, with_own_dtype
 
 PAGE = Path(__file__).parent.parent / "docs" / "operations.md"
-SPECIAL = (ops.special.functions, ops.random.implicit_gradients, ops.special.portable)
+SPECIAL = (ops.special.functions, ops.special.scipy_functions, ops.random.implicit_gradients,
+           ops.special.portable)  # fmt: skip
 LONGEST = 130  # characters of a gradient that is written out
 
 # Rooms in the order of the page: title, where its operations are declared, and, for the tables of
@@ -42,7 +43,7 @@ ROOMS: tuple[tuple[str, tuple[ModuleType, ...], dict[str, str]], ...] = (
     ("Special functions", SPECIAL, {
         "gamma": "The gamma function", "erfcx": "The normal distribution",
         "logit": "Logarithms", "j0": "Bessel functions", "gammainc": "Incomplete functions",
-        "implicit_exp": "Random samples as functions of parameters",
+        "spence": "Called in SciPy", "implicit_exp": "Random samples as functions of parameters",
         "portable_log": "The same bits everywhere"}),
     ("Reductions", (ops.reduce,), {}),
     ("Scans", (ops.scan,), {}),
@@ -284,6 +285,7 @@ def _home(name: str) -> str:
     tables = (
         ops.elementwise,
         ops.special.functions,
+        ops.special.scipy_functions,
         ops.random.implicit_gradients,
         ops.special.portable,
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import mpmath
+import scipy.special
 
 from tests.records.elementwise import in_mp, table
 from tests.records.record import Record
@@ -34,6 +35,17 @@ def lower_beta(a: Any, b: Any, x: Any) -> Any:
 
 def log_beta(a: Any, b: Any) -> Any:
     return mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
+
+
+def inverse_of(f: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The last argument at which a function has a value, from SciPy's on."""
+
+    def g(*given: Any) -> Any:
+        *rest, value = given
+        start = mp.mpf(float(getattr(scipy.special, name)(*map(float, given))))
+        return mp.findroot(lambda x: f(*rest, x) - value, start)
+
+    return g
 
 
 UNARY = {
@@ -103,6 +115,32 @@ MANY |= {
         in_mp(lambda k: mp.loggamma(k + 1)), [(0.2, 3)], None, (), False, 64,
     ),
 }  # fmt: skip
+# What SciPy computes in compiled programs, too.
+MANY |= {
+    "spence": (in_mp(lambda x: mp.polylog(2, 1 - x)), [(0.2, 3)]),
+    "ellipkm1": (in_mp(lambda p: mp.ellipk(1 - p)), [(0.2, 3)]),
+    "ellipe": (in_mp(mp.ellipe), [(-2.0, 0.8)]),
+    "exp1": (in_mp(mp.e1), [(0.2, 3)]),
+    "expi": (in_mp(mp.ei), [(0.6, 3.0)]),
+    "expn": (in_mp(lambda n, x: mp.expint(int(n), x)), [(2, 2), (0.3, 3)], (1,)),
+    "yn": (in_mp(lambda n, x: mp.bessely(int(n), x)), [(2, 2), (0.3, 9)], (1,), (), False, 64),
+    "gammaincinv": (in_mp(inverse_of(lower_gamma, "gammaincinv")), SHAPE, (1,), (), False, 64),
+    "gammainccinv": (
+        in_mp(inverse_of(lambda a, x: 1 - lower_gamma(a, x), "gammainccinv")),
+        SHAPE, (1,), (), False, 64,
+    ),
+    "betaincinv": (in_mp(inverse_of(lower_beta, "betaincinv")), SHAPE, (2,), (), False, 64),
+    "betainccinv": (
+        in_mp(inverse_of(lambda a, b, x: 1 - lower_beta(a, b, x), "betainccinv")),
+        SHAPE, (2,), (), False, 64,
+    ),
+    "hyp1f1": (in_mp(mp.hyp1f1), [(0.5, 2), (1, 2), (-1, 2)], (2,), (), False, 64),
+    "hyp2f1": (in_mp(mp.hyp2f1), [(0.5, 2), (1, 2), (1, 2), (-0.8, 0.8)], (3,), (), False, 64),
+    "lpmv": (
+        in_mp(lambda m, v, x: mp.legenp(v, int(m), x)), [(1, 1), (2, 3), (-0.8, 0.8)], (2,), (),
+        False, 64,
+    ),
+}  # fmt: skip
 # Samples as functions of the parameters: no differences tell these derivatives.
 IMPLICIT = {
     "implicit_exp": (lambda a, z: z, BOTH, ()),
@@ -129,6 +167,9 @@ UNCHECKED = {
     "von_mises_slope": (0,),
     **{name: (0, 1) if name == "implicit_beta" else (0,) for name in IMPLICIT},
     "gammainc_da": (0,),
+    **dict.fromkeys(("expn", "yn"), (0,)),
+    **dict.fromkeys(("hyp1f1", "lpmv"), (0, 1)),
+    "hyp2f1": (0, 1, 2),
     "gammainc_daa": (0,),
     **{f"betainc_d{order}": (0, 1) for order in ("a", "b", "aa", "ab", "bb")},
 }

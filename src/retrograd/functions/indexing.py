@@ -159,7 +159,10 @@ def _is_mask(k: Any) -> bool:
 def _plain_item(k: Any) -> Any:
     """One item: a number, slice, None, `...`, tensor or array of indices, or array of a mask."""
     if isinstance(k, list | tuple):
-        k = as_array(k, None if len(k) else int64)
+        try:
+            k = as_array(k, None if len(k) else int64)
+        except DTypeError as error:
+            raise IndexKindError(f"an index is made of integers or booleans: {error}") from None
     if isinstance(k, bool | np.bool_):
         return np.array(k)
     if isinstance(k, str):

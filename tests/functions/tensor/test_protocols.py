@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import scipy.special
 
 import retrograd as rg
 
@@ -273,3 +274,72 @@ def test_what_numpy_cannot_do_with_a_tensor():
         array += x
     with pytest.raises(TypeError, match="takes no where"):
         np.exp(x, where=array > 0)
+
+
+def test_methods_of_ufuncs():
+    a = np.array([[1.0, 2.0], [3.0, 5.0]])
+    x: Any = rg.tensor(a, requires_grad=True)
+    for f in (np.add, np.multiply, np.maximum, np.minimum, np.logaddexp):
+        for options in ({}, {"axis": 1}, {"axis": None}, {"axis": 1, "keepdims": True}):
+            found: Any = f.reduce(x, **options)
+            np.testing.assert_allclose(found.detach().numpy(), f.reduce(a, **options))
+        found = f.accumulate(x, axis=1)
+        np.testing.assert_allclose(found.detach().numpy(), f.accumulate(a, axis=1))
+        found = f.outer(x, a[0])
+        np.testing.assert_allclose(found.detach().numpy(), f.outer(a, a[0]))
+    np.multiply.outer(x, a[0]).sum().backward()  # type: ignore[attr-defined]
+    assert x.grad is not None
+    assert x.grad.tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    assert np.add(x, a, dtype=np.float32).dtype is rg.float32
+    with pytest.raises(rg.ArgumentError, match=r"write x = x.at\[indices\].add\(values\)"):
+        np.add.at(x, [0], 1.0)
+    with pytest.raises(rg.DTypeError, match="takes no where"):
+        np.add.reduce(x, where=a > 2)
+    with pytest.raises(rg.DTypeError, match="takes no out"):
+        np.nancumsum(x, out=a)
+
+
+def test_ufuncs_of_scipy_and_others():
+    """SciPy's are those of `rg.special`; others of the same name are not."""
+    x = rg.tensor([0.5, 1.5], dtype=rg.float64, requires_grad=True)
+    found: Any = scipy.special.gammainc(2.0, x)
+    np.testing.assert_allclose(found.detach().numpy(), scipy.special.gammainc(2.0, [0.5, 1.5]))
+    assert found.requires_grad
+    own: Any = np.frompyfunc(lambda v: 3 * v, 1, 1)
+    with pytest.raises(rg.DTypeError, match="has no counterpart"):
+        own(x)
+
+
+def test_numpys_testing_takes_tensors():
+    x: Any = rg.tensor([1.0, 2.0], requires_grad=True)
+    np.testing.assert_allclose(x, [1.0, 2.0])
+    np.testing.assert_array_equal(x, np.array([1.0, 2.0], np.float32))
+    np.testing.assert_array_almost_equal(x, [1.0, 2.0])
+    np.testing.assert_array_less(x, [1.5, 2.5])
+    for check in (np.testing.assert_allclose, np.testing.assert_array_equal):
+        with pytest.raises(AssertionError):
+            check(x, [1.0, 3.0])
+
+
+def test_small_arrays_and_mixed_integers():
+    one: Any = rg.asarray(np.array([2], np.int32))
+    assert [1, 2, 3][one] == 3
+    assert list(range(int(one))) == [0, 1]
+    found: Any = np.add(rg.asarray(np.array([1], np.uint64)), one)
+    assert found.dtype is rg.float64
+    assert np.add(rg.asarray(np.array([1], np.uint8)), one).dtype is rg.int32
+    assert np.sum(one).tolist() == 2
+    assert np.einsum(rg.ones((2, 2)), [0, 0]).item() == 2.0
+    with pytest.raises(rg.ShapeError, match="followed by a list"):
+        rg.einsum(rg.ones((2, 2)), rg.ones(2))
+    with pytest.raises(rg.ShapeError, match="numbers from 0 to 51"):
+        rg.einsum(rg.ones((2, 2)), [0, 99])
+
+
+def test_joined_by_index():
+    """`np.r_` makes arrays of what it is given before anything else can see it; a list keeps its
+    tensors under `np.concatenate`."""
+    x: Any = rg.tensor([1.0, 2.0])
+    np.testing.assert_array_equal(np.r_[x, 3.0], [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(np.c_[x, x], [[1.0, 1.0], [2.0, 2.0]])
+    assert isinstance(np.concatenate([x, np.ones(1, np.float32)]), rg.Tensor)

@@ -68,7 +68,7 @@ def as_known(n: int | Dim) -> int:
 
 
 @op_function
-def choose(a: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: Sequence[ArrayLike], *, mode: str = "raise") -> Any:
     """`y[i] = choices[a[i]][i]`: for each element that of the array whose number stands in `a`.
 
     All shapes broadcast, and the dtypes of the choices are promoted. A number outside is an

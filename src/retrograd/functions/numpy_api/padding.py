@@ -66,10 +66,9 @@ def pad(
         for axis, width in pad_width.items():
             sides[axis] = tuple(width) if isinstance(width, tuple | list) else (width, width)
         pad_width = sides
+    widths = [as_shape(p) for p in _pairs(pad_width, x.type.rank, "pad_width")]
     if mode in ("constant", "empty") and constant_values is None:
-        return pad_constant(x, pad_width, value=value)
-    sides = _pairs(pad_width, x.type.rank, "pad_width")
-    widths = [as_shape(p) for p in sides]
+        return pad_constant(x, widths, value=value)
     ends = _pairs(0 if constant_values is None else constant_values, x.type.rank, "values")
     ramps = _pairs(end_values, x.type.rank, "end_values")
     lengths = _pairs(stat_length, x.type.rank, "stat_length")
@@ -155,6 +154,8 @@ def _statistics(
     x: Node, axis: int, of: Callable[..., Any], lengths: tuple[Any, Any]
 ) -> tuple[Node, Node]:
     n = x.shape[axis]
+    if n == 0:
+        raise ShapeError(f"pad: axis {axis} of {x.shape} has no elements to take a statistic of")
     counts = [n if k is None else min(int(k), n) for k in lengths]
     parts = (slice_axis(x, axis, 0, counts[0]), slice_axis(x, axis, n - counts[1], n))
     wide = [el.cast(p, float64) if not x.dtype.is_inexact else p for p in parts]

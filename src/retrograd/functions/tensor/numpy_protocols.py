@@ -407,7 +407,7 @@ def applied(
 
 
 def _is_default(key: str, value: Any) -> bool:
-    return value is None or (key == "where" and value is True)
+    return (value is None and key != "axis") or (key == "where" and value is True)
 
 
 def _counterpart(space: Any, ufunc: Any) -> Callable[..., Any] | None:

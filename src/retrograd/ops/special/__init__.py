@@ -1,5 +1,5 @@
 """Special functions: elementwise operations with exact derivatives."""
 
-from retrograd.ops.special import functions, portable
+from retrograd.ops.special import functions, portable, scipy_functions
 
-__all__ = ["functions", "portable"]
+__all__ = ["functions", "portable", "scipy_functions"]

@@ -41,6 +41,7 @@ from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from retrograd.ops.shape import Expand, Permute, expand, inverse, permute
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
+from retrograd.ops.special.scipy_functions import FROM_SCIPY
 from retrograd.passes.constants import is_buffer
 from retrograd.passes.lowering import (  # noqa: F401  (their rules)
     conv,
@@ -181,7 +182,7 @@ def held(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     return node if same else node.with_inputs(stored)
 
 
-lowers(PairedFft, PureCallback)(by_reference)
+lowers(PairedFft, PureCallback, *FROM_SCIPY)(by_reference)
 # Whose values are those of their reference in compiled programs, too.
 CALLED = frozenset(op for op, rule in RULES.items() if rule is by_reference)
 

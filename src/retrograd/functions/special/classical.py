@@ -1,16 +1,4 @@
-"""Special functions, with SciPy's names; `rg.special`.
-
-Every function has exact gradients of every order in every argument, but for what its docstring
-says. Elementwise, with broadcasting and dtype promotion; integers are taken as float32. Computed in
-double precision: float32 results are rounded once, and float64 results are within 8 units in the
-last place, near zeros of the function within 8 units of its size around, unless the docstring says
-more. PyTorch's names stand beside SciPy's where they differ.
-
->>> import retrograd as rg
->>> x = rg.tensor([0.5, 3.0])
->>> rg.special.gammaln(x)
-Tensor([0.5723649, 0.6931472], dtype=float32)
-"""
+"""Gamma, error and Bessel functions, entropies: operations, and formulas on them."""
 
 from __future__ import annotations
 
@@ -20,92 +8,11 @@ from typing import Any
 
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError
-from retrograd.functions.activations import log_sigmoid as log_expit
-from retrograd.functions.activations import log_softmax, softmax
 from retrograd.functions.broadcasting import broadcast
-from retrograd.functions.elementwise import (
-    cbrt,
-    described,
-    erf,
-    erfc,
-    exp2,
-    expm1,
-    log1p,
-    logaddexp,
-)
-from retrograd.functions.elementwise import sigmoid as expit
-from retrograd.functions.reductions import logsumexp
+from retrograd.functions.elementwise import described
 from retrograd.ir import Node, float32, full
 from retrograd.ops import elementwise as el
 from retrograd.ops.special import functions as ops
-
-__all__ = [
-    # gamma and beta
-    "beta",
-    "betainc",
-    "betaincc",
-    "betaln",
-    "digamma",
-    "gamma",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "gammasgn",
-    "multigammaln",
-    "polygamma",
-    "psi",
-    "zeta",
-    # the normal distribution
-    "erf",
-    "erfc",
-    "erfcinv",
-    "erfcx",
-    "erfinv",
-    "log_ndtr",
-    "ndtr",
-    "ndtri",
-    # Bessel functions
-    "bessel_j0",
-    "bessel_j1",
-    "bessel_y0",
-    "bessel_y1",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "j0",
-    "j1",
-    "k0",
-    "k0e",
-    "k1",
-    "k1e",
-    "modified_bessel_i0",
-    "modified_bessel_i1",
-    "modified_bessel_k0",
-    "modified_bessel_k1",
-    "scaled_modified_bessel_k0",
-    "scaled_modified_bessel_k1",
-    "y0",
-    "y1",
-    # entropy, logarithms, exponentials
-    "cbrt",
-    "entr",
-    "exp2",
-    "expit",
-    "expm1",
-    "kl_div",
-    "log1p",
-    "log_expit",
-    "log_softmax",
-    "logaddexp",
-    "logit",
-    "logsumexp",
-    "rel_entr",
-    "sinc",
-    "softmax",
-    "xlog1py",
-    "xlogy",
-]
 
 
 def _elementwise(
