@@ -1,4 +1,5 @@
-"""Names of a package whose modules are imported when somebody first asks for one (PEP 562)."""
+"""Modules that are imported late: those of a package when somebody first asks for one of its names
+(PEP 562), and those of other packages, which may be absent."""
 
 from __future__ import annotations
 
@@ -8,7 +9,10 @@ from importlib import import_module
 from typing import Any
 
 from retrograd.coming_from.hints import MissingName
+from retrograd.errors import BackendError
 from retrograd.shared import IMPORTING
+
+EXTRAS = {"scipy": "'retrograd[scipy]'"}  # what brings a package that comes with an extra
 
 
 def attach(
@@ -30,3 +34,22 @@ def attach(
         return found
 
     return __getattr__
+
+
+def need(name: str, what: str) -> Any:
+    """A module of another package; where that is not installed, `BackendError` that says what needs
+    it and how to get it."""
+    found = sys.modules.get(name)
+    if found is not None:
+        return found
+    package = name.partition(".")[0]
+    with IMPORTING:
+        try:
+            return import_module(name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != package:
+                raise
+            remedy = EXTRAS.get(package, package)
+            raise BackendError(
+                f"{what} needs {package}, which is not installed: pip install {remedy}"
+            ) from None

@@ -95,6 +95,7 @@ def _check_values_and_gradients() -> None:
         a.grad = None
         loss(F)(a, B).backward()
         close(a.grad, rg.grad(loss(cubes))(a.detach(), B))
+        assert a.grad is not None
         a = (a - 0.001 * a.grad).detach().requires_grad_()
     with pytest.raises(rg.GradientError, match="depends on nothing"):
         F(A, B)[0].backward()
@@ -106,8 +107,11 @@ def test_transforms() -> None:
     stack = rg.stack([A, 2 * A])
     mapped = [rg.vmap(rg.grad(loss(f)), (0, None))(stack, B) for f in (F, cubes)]
     close(*mapped)
-    steps = [rg.scan(lambda c, _, f=f: (f(c, B)[1], c), A, None, length=2) for f in (F, cubes)]
-    close(*steps)
+
+    def squared_twice(f: Callable[..., Any]) -> Any:
+        return rg.scan(lambda c, _: (f(c, B)[1], c), A, None, length=2)
+
+    close(squared_twice(F), squared_twice(cubes))
     close(*[rg.hvp(loss(f), (A, B), (B, A)) for f in (F, cubes)])
 
 

@@ -62,7 +62,9 @@ def test_as_torch_passes_pytorchs_own_check(torch: Any) -> None:
     check = torch.autograd.gradcheck
     assert check(lambda x, w: f(x, w, 2.0)["y"], (x, w), check_forward_ad=True)
     assert torch.autograd.gradgradcheck(loss(f), (x, w))
-    close(torch.autograd.grad(loss(f)(x, w), (x, w)), torch.autograd.grad(loss(theirs)(x, w), (x, w)))
+    close(
+        torch.autograd.grad(loss(f)(x, w), (x, w)), torch.autograd.grad(loss(theirs)(x, w), (x, w))
+    )
 
 
 def test_as_torch_under_torch_func(torch: Any) -> None:
@@ -134,6 +136,7 @@ def test_as_torch_arguments_and_results(torch: Any) -> None:
 
 def test_as_torch_in_a_module_with_an_optimizer_from_threads(torch: Any) -> None:
     """The same trajectory as PyTorch's own."""
+
     def train(activation: Callable[..., Any], out: list[Any]) -> None:
         torch.manual_seed(0)
         w = torch.nn.Parameter(torch.tensor(W))
@@ -177,7 +180,9 @@ def test_wrap_torch_under_every_transform(torch: Any) -> None:
 
 
 def test_wrap_torch_modules_and_their_parameters(torch: Any) -> None:
-    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)).double()
+    net = torch.nn.Sequential(
+        torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)
+    ).double()
     x = torch.tensor(X, requires_grad=True)
     net(x).square().sum().backward()
     f = wrap_torch(net)

@@ -10,10 +10,23 @@ import pytest
 
 import retrograd as rg
 
-DTYPES = (
-    "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool "
-    "complex64 complex128"
-).split()
+DTYPES = [
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+    "complex64",
+    "complex128",
+]
 
 
 @pytest.fixture
@@ -28,9 +41,7 @@ def test_numbers_dtypes_and_memory_stay(torch: Any, name: str) -> None:
     x = rg.from_torch(t)
     assert x.dtype is getattr(rg, name)
     assert x.shape == (2, 3)
-    np.testing.assert_array_equal(
-        x.numpy().astype(np.complex128), t.to(torch.complex128).numpy()
-    )
+    np.testing.assert_array_equal(x.numpy().astype(np.complex128), t.to(torch.complex128).numpy())
     back = rg.to_torch(x)
     assert back.dtype is t.dtype
     assert back.data_ptr() == t.data_ptr()

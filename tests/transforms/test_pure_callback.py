@@ -55,7 +55,9 @@ def test_what_a_sample_does_not_have_of_its_own_is_shared() -> None:
     assert shapes == {((3,), (3,))}
 
 
-@pytest.mark.parametrize("name", ["float16", "bfloat16", "complex64", "complex128", "bool", "uint8"])
+@pytest.mark.parametrize(
+    "name", ["float16", "bfloat16", "complex64", "complex128", "bool", "uint8"]
+)
 def test_every_dtype_crosses(name: str) -> None:
     x = rg.tensor([1, 0, 1], getattr(rg, name))
     doubled = rg.jit(lambda x: rg.pure_callback(lambda a: a[::-1], rg.spec(x.shape, x.dtype), x))

@@ -10,6 +10,7 @@ import numpy as np
 from retrograd.errors import OptionError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.gnn.graph import Graph
+from retrograd.lazy_import import need
 
 DENSE = 1500  # nodes up to which all eigenvectors are computed
 
@@ -90,11 +91,10 @@ def random_walk_features(graph: Graph, steps: int) -> Tensor:
 
 def _for_each(graph: Graph, f: Any, width: int, symmetric: bool) -> Tensor:
     """What a function makes of the matrix of each graph, one below the other."""
-    import scipy.sparse
-
+    scipy_sparse = need("scipy.sparse", "a positional encoding")
     ends, n = graph.edges.value(), graph.num_nodes
     weight = np.ones(ends.shape[1]) if graph.edge_weight is None else graph.edge_weight.value()
-    whole = scipy.sparse.csr_matrix((weight.astype(np.float64), (ends[0], ends[1])), (n, n))
+    whole = scipy_sparse.csr_matrix((weight.astype(np.float64), (ends[0], ends[1])), (n, n))
     if symmetric:
         whole = (whole + whole.T) / 2
     starts = [*graph.graph_start.value().tolist(), n]

@@ -35,7 +35,7 @@ class Library(Protocol):
 
     def vjp(self, f: Callable[..., Any], count: int) -> Callable[..., Any]:
         """The function of `count` arguments and cotangents of all results that gives the cotangents
-        of all arguments; differentiable itself."""
+        of the arguments that are not discrete; differentiable itself."""
 
     def types(self, f: Callable[..., Any], types: Types) -> list[TensorType]:
         """The types of the results for those of the arguments."""
@@ -129,12 +129,17 @@ class _FlatFunction:
     def _backward(self, xs: Sequence[Tensor], g: Sequence[Tensor]) -> tuple[Any, ...]:
         if self._slopes is None:
             count = len(xs)
-            slopes = self._library.vjp(self._f, count)
             self._slopes = _FlatFunction(
-                slopes, self._library, f"{self._name}_vjp", [], lambda *t: list(t[:count]), count
-            )
-        found, first = self._slopes(*xs, *g), self._linear
+                self._library.vjp(self._f, count), self._library, f"{self._name}_vjp", [],
+                lambda *types: [t for t in types[:count] if t.dtype.is_inexact], count,
+            )  # fmt: skip
+        found, first = self._cotangents(xs, g), self._linear
         if first is not None:  # that the slope does not depend on these, the other mode relies on
             at_zero = [*xs[:first], *map(zeros_like, xs[first:])]
-            found = [*found[:first], *self._slopes(*at_zero, *g)[first:]]
-        return tuple(s if x.dtype.is_inexact else None for s, x in zip(found, xs, strict=True))
+            found = [*found[:first], *self._cotangents(at_zero, g)[first:]]
+        return tuple(found)
+
+    def _cotangents(self, xs: Sequence[Tensor], g: Sequence[Tensor]) -> list[Tensor | None]:
+        assert self._slopes is not None
+        found = iter(self._slopes(*xs, *g))
+        return [next(found) if x.dtype.is_inexact else None for x in xs]

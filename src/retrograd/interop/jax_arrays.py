@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from retrograd import pytree
-from retrograd.eager.conversion import as_array, number_of
+from retrograd.eager.conversion import array_of as array_of_tensor
+from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import Array, LazyTensor
 from retrograd.errors import ArgumentError, DTypeError, TraceError
 from retrograd.functions.tensor.dlpack import refuse_tracked
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.interop.installed import need
+from retrograd.lazy_import import need
 
 
 def from_jax(x: Any, /) -> Any:
@@ -59,8 +60,7 @@ def _exported(x: Any) -> Any:
     if not isinstance(x, LazyTensor):
         return jax_array(as_array(x), "to_jax")
     refuse_tracked(x)
-    number_of(x, "to_jax()")
-    return jax_array(x.numpy(), "to_jax")
+    return jax_array(array_of_tensor(x, "to_jax()"), "to_jax")
 
 
 def array_of(x: Any) -> Array:

@@ -15,9 +15,9 @@ from retrograd.errors import DTypeError, TraceError
 from retrograd.functions.creation import zeros_like
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.interop.foreign_function import KEPT, ForeignFunction
-from retrograd.interop.installed import need
 from retrograd.interop.jax_arrays import array_of, jax_array
 from retrograd.ir import Dim, TensorType, as_dtype
+from retrograd.lazy_import import need
 from retrograd.shared import trim
 from retrograd.tracing.scope import need_function
 from retrograd.tracing.subgraph import TracedSubgraph
@@ -94,10 +94,7 @@ class _Jax:
             # Cotangents there are those of conjugates.
             found = back([jax.numpy.conj(g).astype(y.dtype) for g, y in
                           zip([g for g in gs if _moves(jax, g)], ys, strict=True)])  # fmt: skip
-            results = [jax.numpy.zeros_like(x) for x in xs]
-            for i, g in zip(moving, found, strict=True):
-                results[i] = jax.numpy.conj(g)
-            return results
+            return [jax.numpy.conj(s) for s in found]
 
         return slopes
 

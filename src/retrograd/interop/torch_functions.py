@@ -12,9 +12,9 @@ from retrograd.errors import TraceError
 from retrograd.functions.creation import asarray
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.interop.foreign_function import ForeignFunction
-from retrograd.interop.installed import need
 from retrograd.interop.torch_tensors import array_of, dtype_of, tensor_of
 from retrograd.ir import Dim, TensorType, as_dtype
+from retrograd.lazy_import import need
 from retrograd.tracing.scope import need_function
 from retrograd.transforms.grad import vjp
 from retrograd.transforms.jvp import jvp
@@ -78,14 +78,14 @@ class _Torch:
                     (y, g) for y, g in zip(f(*xs), given[count:], strict=True) if y.requires_grad
                 ]
                 wrt = [x for x in xs if x.requires_grad]
-                found = iter(
+                found = (
                     torch.autograd.grad(
                         [y for y, _ in pairs], wrt, [g for _, g in pairs],
                         create_graph=again, allow_unused=True, materialize_grads=True,
                     )
                     if pairs else map(torch.zeros_like, wrt)
                 )  # fmt: skip
-                return [next(found) if x.requires_grad else torch.zeros_like(x) for x in xs]
+                return list(found)
 
         return slopes
 
@@ -237,7 +237,7 @@ def _function() -> Any:
     """The class, made when PyTorch is there."""
     torch = need("torch", "as_torch")
 
-    class RetrogradFunction(torch.autograd.Function):
+    class RetrogradFunction(torch.autograd.Function):  # type: ignore[name-defined]
         """A call of a function of this library."""
 
         @staticmethod

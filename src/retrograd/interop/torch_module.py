@@ -9,9 +9,9 @@ from retrograd import pytree
 from retrograd.errors import ArgumentError
 from retrograd.functions.creation import tensor
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.interop.installed import need
 from retrograd.interop.torch_functions import as_torch
 from retrograd.interop.torch_tensors import array_of, tensor_of
+from retrograd.lazy_import import need
 from retrograd.nn.module.module import Module
 
 
@@ -37,7 +37,7 @@ def as_torch_module(model: Module) -> Any:
 def _class() -> Any:
     torch = need("torch", "as_torch_module")
 
-    class RetrogradModule(torch.nn.Module):
+    class RetrogradModule(torch.nn.Module):  # type: ignore[name-defined]
         """A module of retrograd."""
 
         def __init__(self, model: Module) -> None:

@@ -14,7 +14,7 @@ from retrograd.errors import ArgumentError, BackendError, DTypeError, GradientEr
 from retrograd.functions.creation import asarray
 from retrograd.functions.creation import tensor as copied
 from retrograd.functions.tensor.dlpack import refuse_tracked
-from retrograd.interop.installed import need
+from retrograd.lazy_import import need
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 

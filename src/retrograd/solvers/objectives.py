@@ -13,6 +13,7 @@ from retrograd.ir import float64
 from retrograd.solvers.flat import flat
 from retrograd.tracing.scope import need_function
 from retrograd.transforms.grad import grad, value_and_grad
+from retrograd.transforms.jacobian import dense_hessian
 from retrograd.transforms.jit.jit import jit
 from retrograd.transforms.jvp import jvp
 
@@ -23,8 +24,8 @@ class Objective:
     """A scalar function of a tree in the form in which `scipy.optimize` takes it, compiled.
 
     `fun(v)` is the value, `jac(v)` the gradient, `fun_and_jac(v)` both, `hessp(v, p)` the product
-    of the Hessian and a vector, all of float64 vectors; `x0` is the vector to start from,
-    `unpack(v)` the tree of a vector. Values are computed in the dtypes of the tree.
+    of the Hessian and a vector, `hess(v)` the Hessian, all of float64 vectors; `x0` is the vector
+    to start from, `unpack(v)` the tree of a vector. Values are computed in the dtypes of the tree.
 
     >>> import numpy as np, scipy.optimize, retrograd as rg
     >>> o = rg.solvers.objective(lambda p: ((p["a"] - 3.0) ** 2).sum(), {"a": np.zeros(2)})
@@ -47,6 +48,7 @@ class Objective:
 
         self._both = jit(value_and_grad(of_vector))
         self._hessp = jit(along)
+        self._hess = jit(dense_hessian(of_vector))
 
     def fun(self, v: Array) -> float:
         return self.fun_and_jac(v)[0]
@@ -61,6 +63,13 @@ class Objective:
     def hessp(self, v: Array, p: Array) -> Array:
         given = np.asarray(v, np.float64), np.asarray(p, np.float64)
         return np.array(self._hessp(*given).numpy())
+
+    def hess(self, v: Array) -> Array:
+        return np.array(self._hess(np.asarray(v, np.float64)).numpy())
+
+    def unflat(self, v: Tensor) -> Any:
+        """The tree of a tensor, differentiable."""
+        return self._back(v)
 
     def unpack(self, v: Array) -> Any:
         return self._back(Tensor.of(np.array(v, np.float64)))

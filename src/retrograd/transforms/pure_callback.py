@@ -92,7 +92,7 @@ def _functions(
     types: tuple[TensorType, ...], form: Any,
 ) -> dict[DType, HostFunction]:  # fmt: skip
     """The function of arrays for each dtype of results: those of one dtype are one vector."""
-    key = (callback, structure, tuple((type(x), x) for x in rest), types, form)
+    key: Any = (callback, structure, tuple((type(x), x) for x in rest), types, form)
     try:
         known = _CALLS.get(key)
     except TypeError:  # something that cannot be hashed

@@ -10,6 +10,7 @@ import numpy as np
 from retrograd.data.transforms.compose import RandomTransform, probability
 from retrograd.data.transforms.values import Array, values
 from retrograd.errors import OptionError, ShapeError
+from retrograd.lazy_import import need
 
 
 def _image(x: Any, what: str) -> Array:
@@ -147,8 +148,7 @@ class RandomRotation(RandomTransform):
         self.order = order
 
     def apply(self, x: Any, rng: np.random.Generator) -> Array:
-        from scipy import ndimage
-
+        ndimage = need("scipy.ndimage", "RandomRotation")
         image = _image(x, "RandomRotation")
         angle = float(rng.uniform(*self.degrees))
         given = image.astype(np.float64) if self.order else image

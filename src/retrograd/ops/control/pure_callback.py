@@ -107,8 +107,8 @@ class PureCallback(Op):
         """The same on pairs of reals."""
         mask = sum(is_pair << i for i, is_pair in enumerate(pairs))
         if not self.dtype.is_complex:
-            return dataclasses.replace(self, pairs=mask)  # type: ignore[type-var]
-        return dataclasses.replace(  # type: ignore[type-var]
+            return dataclasses.replace(self, pairs=mask)
+        return dataclasses.replace(
             self, pairs=mask, pair=True, shape=(*self.shape, 2), dtype=self.dtype.real
         )
 
@@ -131,9 +131,7 @@ class PureCallback(Op):
         masks = self.stacked or (0,) * len(inputs)
         stacked = tuple(m | (int(b) << self.levels) for m, b in zip(masks, batched, strict=True))
         shape = (size, *self.shape)
-        op: Op = dataclasses.replace(  # type: ignore[type-var]
-            self, shape=shape, levels=self.levels + 1, stacked=stacked
-        )
+        op: Op = dataclasses.replace(self, shape=shape, levels=self.levels + 1, stacked=stacked)
         return op(*inputs)
 
 
@@ -143,7 +141,7 @@ def at_hand(node: Node) -> Node:
     prim = node.prim
     if not isinstance(prim, PureCallback) or prim.function is not None:
         return node
-    found = dataclasses.replace(prim, function=FUNCTIONS[prim.number])  # type: ignore[type-var]
+    found = dataclasses.replace(prim, function=FUNCTIONS[prim.number])
     return Node(found, node.inputs, node.type)
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.lazy_import import need
 from retrograd.ops.special import incomplete
 from retrograd.ops.special.asymptotic_series import DIGAMMA_SERIES, STIRLING_SERIES
 from retrograd.ops.special.incomplete.quadrature import Point, one_by_one
-from retrograd.shared import IMPORTING
 
 Meaning = Callable[..., Any]
 HIGHEST_ORDER = 31  # of Bessel functions
@@ -23,10 +23,7 @@ HIGHEST_ORDER = 31  # of Bessel functions
 
 def scipy(name: str) -> Any:
     """A function of `scipy.special`."""
-    with IMPORTING:
-        import scipy.special
-
-    return getattr(scipy.special, name)
+    return getattr(need("scipy.special", f"the meaning of {name} on the reference backend"), name)
 
 
 def in_double(f: Meaning) -> Meaning:

@@ -22,6 +22,7 @@ from retrograd.errors import GradientError, OptionError, ShapeError, TraceError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.graph.graph import captures
 from retrograd.ir import Graph, Node, TensorType, as_dtype, full
+from retrograd.lazy_import import need
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.shape import expand
 from retrograd.runtime.backend import Array, Program
@@ -77,6 +78,7 @@ def sparse_hessian(f: Callable[..., Any], argnums: ArgNums, form: str) -> Callab
 
 def sparse_form(sparse: bool | str, has_aux: bool, what: str) -> str:
     """The format that is asked for, of a matrix."""
+    need("scipy.sparse", f"{what} with sparse=True")
     form = "csr" if sparse is True else sparse
     if form not in ("csr", "coo", "csc"):
         raise OptionError(f'{what}: sparse is True, "csr", "csc" or "coo", not {sparse!r}')
