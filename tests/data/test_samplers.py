@@ -11,6 +11,7 @@ import retrograd as rg
 from retrograd.data import (
     BatchSampler,
     DataLoader,
+    DistributedSampler,
     LengthGroupedSampler,
     RandomSampler,
     Sampler,
@@ -20,6 +21,7 @@ from retrograd.data import (
     random_split,
 )
 from retrograd.data.samplers import draws_order
+from retrograd.errors import ArgumentError, OptionError
 
 
 @pytest.mark.parametrize(
@@ -158,3 +160,58 @@ def test_samplers_of_ones_own():
 def test_what_is_refused(make, message):
     with pytest.raises(rg.RetrogradError, match=message):
         make()
+
+
+@pytest.mark.parametrize(("n", "parts"), [(10, 3), (9, 3), (2, 5), (7, 1), (10, 4)])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_a_distributed_sampler_gives_each_process_as_many(n, parts, drop_last):
+    samplers = [
+        DistributedSampler(range(n), parts, i, shuffle=False, drop_last=drop_last)
+        for i in range(parts)
+    ]
+    found = [list(s) for s in samplers]
+    size = n // parts if drop_last else -(-n // parts)
+    whole = [i % n for i in range(size * parts)]
+    assert found == [whole[i::parts] for i in range(parts)]
+    assert {len(s) for s in samplers} == {size}
+    assert samplers[0].total_size == size * parts
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("n", "parts"), [(10, 3), (9, 3), (2, 5), (10, 4), (11, 4)])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_a_distributed_sampler_is_that_of_pytorch(n, parts, drop_last):
+    torch = pytest.importorskip("torch")
+    for rank in range(parts):
+        given = (parts, rank, False, 0, drop_last)
+        mine = DistributedSampler(range(n), *given)
+        theirs = torch.utils.data.DistributedSampler(range(n), *given)
+        assert (list(mine), len(mine)) == (list(theirs), len(theirs))
+
+
+def test_epochs_of_a_distributed_sampler():
+    def samplers():
+        return [DistributedSampler(range(12), 2, i, seed=5) for i in range(2)]
+
+    a, b = samplers()
+    orders = []
+    for epoch in (0, 1, 1):
+        for s in (a, b):
+            s.set_epoch(epoch)
+        first, second = list(a), list(b)
+        assert sorted(first + second) == list(range(12))
+        orders.append(first)
+    assert orders[0] != orders[1] == orders[2]
+    c = samplers()[0]
+    loader = DataLoader(range(12), batch_size=6, sampler=c)
+    assert [next(iter(loader)).tolist() for _ in range(2)] == orders[:2]
+    c.set_epoch(0)
+    assert next(iter(loader)).tolist() == orders[0]
+    assert list(DistributedSampler([], 2, 0)) == []
+
+
+def test_a_distributed_sampler_without_its_place():
+    with pytest.raises(ArgumentError, match="num_replicas"):
+        DistributedSampler(range(4))
+    with pytest.raises(OptionError, match="rank is from 0 to 1, not 2"):
+        DistributedSampler(range(4), 2, 2)

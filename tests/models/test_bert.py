@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.models import BERT, BERTConfig, BERTForMaskedLM, BERTForSequenceClassification
+from retrograd.models import (
+    BERT,
+    BERTConfig,
+    BERTForMaskedLM,
+    BERTForQuestionAnswering,
+    BERTForSequenceClassification,
+    BERTForTokenClassification,
+)
 from tests.models import numpy_models
 from tests.models.conftest import BERT_SIZES, MASK, TOKENS, arrays, randomized
 
@@ -47,6 +54,20 @@ def test_heads():
     )
     wanted = numpy_models.linear(pooled, s, "classifier")
     np.testing.assert_allclose(classifier(TOKENS[:1]).numpy()[0], wanted, rtol=0, atol=1e-12)
+    states = states_of(
+        tagger := randomized(BERTForTokenClassification(BERT_SIZES, dtype="float64"))
+    )
+    wanted = numpy_models.linear(states, arrays(tagger), "classifier")
+    np.testing.assert_allclose(tagger(TOKENS[:1]).numpy()[0], wanted, rtol=0, atol=1e-12)
+    states = states_of(spans := randomized(BERTForQuestionAnswering(BERT_SIZES, dtype="float64")))
+    wanted = numpy_models.linear(states, arrays(spans), "qa_outputs")
+    start, end = spans(TOKENS[:1])
+    np.testing.assert_allclose(start.numpy()[0], wanted[:, 0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(end.numpy()[0], wanted[:, 1], rtol=0, atol=1e-12)
+
+
+def states_of(model):
+    return numpy_models.bert(BERT_SIZES, arrays(model), TOKENS[0], np.zeros(7, int))
 
 
 def test_an_untied_head():

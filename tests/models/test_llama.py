@@ -82,7 +82,12 @@ def test_a_step_of_training_under_jit():
         ({"kind": "lama"}, "kind is one of llama, mistral, qwen2"),
         ({"layer_types": ("full_attention",)}, "for each of 2 layers"),
         ({"layer_types": ("sliding_attention",) * 2}, "there is no sliding_window"),
-        ({"rope_parameters": {"rope_type": "longrope"}}, "'longrope' are none of default"),
+        ({"rope_parameters": {"rope_type": "longrop"}}, "'longrop' are none of default.*longrope"),
+        ({"rope_parameters": {"rope_type": "longrope"}}, "'longrope' need short_factor, long_fac"),
+        (
+            {"rope_parameters": {"rope_type": "longrope", "short_factor": 2, "long_factor": [1]}},
+            "are numbers, not {'short_factor': 2}",
+        ),
         ({"rope_parameters": {"rope_type": "linear"}}, "'linear' need factor"),
         ({"rope_parameters": {"rope_type": "linear", "factor": 2, "x": 1}}, "do not know x"),
         ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "is not supported"),

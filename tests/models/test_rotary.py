@@ -111,3 +111,26 @@ def test_angles_are_float32_unless_the_model_is_float64():
     got = turns(settings, 6, at, rg.float32)[0].numpy()[0, 1]
     assert got == pytest.approx(math.cos(angle), rel=1e-6)
     assert got != pytest.approx(math.cos(100001 * w), rel=1e-6)
+
+
+def test_longrope_goes_by_the_longest_sequence():
+    given = {"rope_type": "longrope", "short_factor": [1, 2], "long_factor": [4.0, 5.0],
+             "original_max_position_embeddings": 8, "rope_theta": 100.0}  # fmt: skip
+    settings = rope_settings(given, 32)
+    assert settings["factor"] == 4.0
+    by = np.sqrt(1 + np.log(4) / np.log(8))
+    for positions, factors in ((np.arange(8), [1, 2]), (np.arange(9), [4, 5]), ([11], [4, 5])):
+        angles = np.asarray(positions)[:, None] * np.array([1, 0.1]) / factors
+        for found in (
+            turns(settings, 4, rg.asarray(positions), rg.float64),
+            rg.jit(lambda p: turns(settings, 4, p, rg.float64))(rg.asarray(positions)),
+        ):
+            np.testing.assert_allclose(found[0].numpy(), by * np.cos(angles), rtol=1e-13)
+            np.testing.assert_allclose(found[1].numpy(), by * np.sin(angles), rtol=1e-13)
+    own = rope_settings({**given, "attention_factor": 1.5}, 32)
+    assert np.hypot(*turns(own, 4, rg.arange(1), rg.float64)).numpy()[0, 0] == 1.5
+    with pytest.raises(rg.OptionError, match="a number for each of 3 pairs"):
+        turns(settings, 6, rg.arange(4), rg.float64)
+    y = rg.nn.functional.rotary_embedding(rg.ones((9, 4)), base=100.0, scaling=given)
+    cos, sin = np.cos(8 * np.array([1, 0.1]) / [4, 5]), np.sin(8 * np.array([1, 0.1]) / [4, 5])
+    np.testing.assert_allclose(y.numpy()[8], np.concatenate([cos - sin, cos + sin]), rtol=1e-6)

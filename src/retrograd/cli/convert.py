@@ -22,7 +22,7 @@ def convert(
     source: Annotated[
         Path,
         typer.Argument(
-            help="Safetensors, a PyTorch file, NPZ, or an ONNX model (its initializers).",
+            help="Safetensors, a PyTorch file, NPZ, or an ONNX model (initializers and constants).",
             show_default=False,
         ),
     ],
@@ -60,7 +60,8 @@ def convert(
 ) -> None:
     """Convert weights between safetensors, PyTorch files and NPZ; list them; rename and cast them.
 
-    Nothing in a file is run: a PyTorch file may hold tensors, not pickled programs.
+    Nothing in a file is run: a PyTorch file may hold tensors, not pickled programs. ONNX is read
+    and not written: its files are graphs, which `rg.trace(...).to_onnx` makes.
     """
     try:
         if target is None and not show:

@@ -73,11 +73,11 @@ def train_graph(
 ) -> None:
     """Learn labels of nodes, or of whole graphs; without --data those of the karate club.
 
-    Writes OUT/report.txt, OUT/config.toml and OUT/picture.svg: the graph with the predicted labels,
-    or graphs by what the network makes of them. Ctrl-C saves a checkpoint; --resume goes on from there, to the
-    same bits as if the run had never stopped. A run without --resume starts afresh; checkpoints
-    that are in --out already are kept in OUT/previous. Numbers too small to be normal count as zero
-    while training (flush_subnormals).
+    Writes to --out: report.txt, config.toml and picture.svg, the graph with the predicted labels,
+    or graphs by what the network makes of them. Ctrl-C saves a checkpoint; --resume goes on from
+    there, to the same bits as if the run had never stopped. A run without --resume starts afresh;
+    checkpoints that are in --out already are kept in OUT/previous. Numbers too small to be normal
+    count as zero while training (flush_subnormals).
     """
     options: dict[str, Any] = {
         "conv": conv, "layers": layers, "hidden": hidden, "dropout": dropout, "steps": steps,

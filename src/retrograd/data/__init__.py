@@ -25,6 +25,7 @@ from retrograd.data.loader import DataLoader
 from retrograd.data.randomness import sample_generator
 from retrograd.data.samplers import (
     BatchSampler,
+    DistributedSampler,
     LengthGroupedSampler,
     RandomSampler,
     Sampler,
@@ -32,6 +33,7 @@ from retrograd.data.samplers import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from retrograd.data.streams import JSONLinesStream, ParquetStream
 from retrograd.data.tables import CSVDataset, NPZDataset, ParquetDataset, TableDataset
 from retrograd.data.text import (
     CharTokenizer,
@@ -53,14 +55,17 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "ImageFolder",
     "IterableDataset",
+    "JSONLinesStream",
     "LengthGroupedSampler",
     "MapDataset",
     "MapIterableDataset",
     "NPZDataset",
     "PackedWindows",
     "ParquetDataset",
+    "ParquetStream",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",

@@ -239,6 +239,71 @@ class LengthGroupedSampler(Sampler):
         return np.concatenate([batches.reshape(-1), joined[whole:]])
 
 
+class DistributedSampler(Sampler):
+    """The part of process `rank` of `num_replicas`, each of which goes through its own: an order of
+    all samples, that of the seed and the epoch, of which a process takes every `num_replicas`-th.
+    So that all have as many, the order goes on with its first ones, or with `drop_last` ends early.
+
+    In a loader each epoch has another order; `set_epoch(epoch)` says which one it is, from there
+    on, as PyTorch has it. `OptionError` for a rank that there is not.
+
+    >>> from retrograd.data import DistributedSampler
+    >>> [list(DistributedSampler("abcde", 2, rank, shuffle=False)) for rank in (0, 1)]
+    [[0, 2, 4], [1, 3, 0]]
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if num_replicas is None or rank is None:
+            raise ArgumentError(
+                "DistributedSampler: give num_replicas, how many processes there are, and rank, "
+                "the number of this one; nothing here starts processes that it could ask"
+            )
+        self.num_replicas = positive(num_replicas, "DistributedSampler: num_replicas")
+        if isinstance(rank, bool) or not 0 <= rank < self.num_replicas:
+            raise OptionError(
+                f"DistributedSampler: rank is from 0 to {self.num_replicas - 1}, not {rank!r}"
+            )
+        self.data_source = self.dataset = dataset
+        self.rank, self.shuffle, self.drop_last = int(rank), bool(shuffle), bool(drop_last)
+        self.seed = checked_seed(seed, "DistributedSampler")
+        self.epoch: int | None = None
+
+    def __len__(self) -> int:
+        n, parts = len(self.dataset), self.num_replicas
+        return n // parts if self.drop_last else math.ceil(n / parts)
+
+    @property
+    def num_samples(self) -> int:
+        """How many indices an epoch of this process has."""
+        return len(self)
+
+    @property
+    def total_size(self) -> int:
+        """How many those of all processes have."""
+        return len(self) * self.num_replicas
+
+    def set_epoch(self, epoch: int) -> None:
+        """Have the order be that of this epoch."""
+        self.epoch = checked_seed(epoch, "DistributedSampler: the epoch")
+
+    def order(self, epoch: int, seed: int = 0) -> Any:
+        return super().order(epoch if self.epoch is None else self.epoch, seed)
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        n = len(self.dataset)
+        every = rng.permutation(n) if self.shuffle else np.arange(n)
+        whole = np.resize(every, self.total_size) if n else every
+        return whole[self.rank :: self.num_replicas]
+
+
 class BatchSampler(Sampler):
     """Lists of `batch_size` indices of a sampler; the last may be shorter, or is dropped.
     `OptionError` for a size that is not positive.

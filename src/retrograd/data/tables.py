@@ -222,13 +222,7 @@ class ParquetDataset(TableDataset):
         *,
         dtype: Any = float32,
     ) -> None:
-        try:
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError:
-            raise BackendError(
-                "Parquet files need the package pyarrow: pip install 'retrograd[data]'"
-            ) from None
+        pyarrow, parquet = pyarrow_parquet()
         source = os.fspath(path)
         if not Path(path).exists():
             raise FileNotFoundError(f"there is no Parquet file {source}; check the name")
@@ -240,8 +234,25 @@ class ParquetDataset(TableDataset):
         except pyarrow.ArrowException as error:
             raise FormatError(f"{source} is no Parquet file: {error}") from None
         kind = as_dtype(dtype).dtype
-        columns = {name: _column(table[name], name, source, kind) for name in table.column_names}
+        columns = parquet_columns(table, source, kind)
         super().__init__(columns, target, features, dtype, source)
+
+
+def pyarrow_parquet() -> tuple[Any, Any]:
+    """The packages that read Parquet files."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise BackendError(
+            "Parquet files need the package pyarrow: pip install 'retrograd[data]'"
+        ) from None
+    return pyarrow, parquet
+
+
+def parquet_columns(table: Any, source: str, kind: Any) -> dict[str, Array]:
+    """The columns of a table of Arrow as arrays."""
+    return {name: _column(table[name], name, source, kind) for name in table.column_names}
 
 
 def _column(column: Any, name: str, source: str, kind: Any) -> Array:

@@ -5,7 +5,9 @@ from retrograd.models.bert import (
     BERT,
     BERTConfig,
     BERTForMaskedLM,
+    BERTForQuestionAnswering,
     BERTForSequenceClassification,
+    BERTForTokenClassification,
 )
 from retrograd.models.gpt2 import GPT2, GPT2Config
 from retrograd.models.llama import Llama, LlamaConfig
@@ -16,7 +18,9 @@ __all__ = [
     "BERT",
     "BERTConfig",
     "BERTForMaskedLM",
+    "BERTForQuestionAnswering",
     "BERTForSequenceClassification",
+    "BERTForTokenClassification",
     "GPT2",
     "GPT2Config",
     "Llama",

@@ -6,7 +6,13 @@ from typing import Any
 
 from retrograd.errors import ArgumentError, FormatError, OptionError, nearest
 from retrograd.files import StrPath, read_bytes
-from retrograd.models.bert import BERT, BERTForMaskedLM, BERTForSequenceClassification
+from retrograd.models.bert import (
+    BERT,
+    BERTForMaskedLM,
+    BERTForQuestionAnswering,
+    BERTForSequenceClassification,
+    BERTForTokenClassification,
+)
 from retrograd.models.config import need_folder, read_settings
 from retrograd.models.gpt2 import GPT2
 from retrograd.models.llama import Llama
@@ -18,6 +24,8 @@ BY_ARCHITECTURE: dict[str, type[Pretrained]] = {
     "BertForMaskedLM": BERTForMaskedLM,
     "BertForPreTraining": BERTForMaskedLM,
     "BertForSequenceClassification": BERTForSequenceClassification,
+    "BertForTokenClassification": BERTForTokenClassification,
+    "BertForQuestionAnswering": BERTForQuestionAnswering,
 }
 BY_TYPE: dict[str, type[Pretrained]] = {
     "bert": BERT,

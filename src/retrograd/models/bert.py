@@ -403,3 +403,87 @@ class BERTForSequenceClassification(_OnBERT):
     ) -> Tensor:  # fmt: skip
         _, pooled = self._encoded(tokens, attention_mask, token_type_ids, position_ids)
         return self.classifier(self.dropout(pooled))
+
+
+class BERTForTokenClassification(_OnBERT):
+    """BERT that gives every token scores of classes: `transformers.BertForTokenClassification`.
+
+    Arguments and errors are those of `BERT`; the result is logits `[B, T, num_labels]`. A folder
+    without a classifier is loaded with `strict=False`, which draws one.
+
+    >>> import retrograd as rg
+    >>> from retrograd.models import BERTConfig, BERTForTokenClassification
+    >>> config = BERTConfig(
+    ...     vocab_size=11,
+    ...     hidden_size=16,
+    ...     num_hidden_layers=1,
+    ...     num_attention_heads=2,
+    ...     intermediate_size=32,
+    ...     max_position_embeddings=8,
+    ...     num_labels=3,
+    ... )
+    >>> model = BERTForTokenClassification(config, generator=rg.random.Generator(0)).eval()
+    >>> model([[1, 2, 3]]).shape
+    (1, 3, 3)
+    """
+
+    architecture = "BertForTokenClassification"
+    pooled = False
+    not_loaded = (*_OnBERT.not_loaded[::2], r"cls\..*|qa_outputs\..*")
+
+    def _add_head(self, config: BERTConfig) -> None:
+        p = config.classifier_dropout
+        self.dropout = shared_dropout(config.hidden_dropout_prob if p is None else p)
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+
+    def forward(
+        self, tokens: Any, attention_mask: Any = None, token_type_ids: Any = None,
+        position_ids: Any = None,
+    ) -> Tensor:  # fmt: skip
+        states, _ = self._encoded(tokens, attention_mask, token_type_ids, position_ids)
+        return self.classifier(self.dropout(states))
+
+
+class BERTSpans(NamedTuple):
+    """Scores of every token as the first and as the last one of an answer, `[B, T]` each."""
+
+    start_logits: Any
+    end_logits: Any
+
+
+class BERTForQuestionAnswering(_OnBERT):
+    """BERT that says where in a text an answer is: `transformers.BertForQuestionAnswering`.
+
+    Arguments and errors are those of `BERT`; the result is `(start_logits, end_logits)`, `[B, T]`
+    each. A folder without this head is loaded with `strict=False`, which draws one.
+
+    >>> import retrograd as rg
+    >>> from retrograd.models import BERTConfig, BERTForQuestionAnswering
+    >>> config = BERTConfig(
+    ...     vocab_size=11,
+    ...     hidden_size=16,
+    ...     num_hidden_layers=1,
+    ...     num_attention_heads=2,
+    ...     intermediate_size=32,
+    ...     max_position_embeddings=8,
+    ... )
+    >>> model = BERTForQuestionAnswering(config, generator=rg.random.Generator(0)).eval()
+    >>> start, end = model([[1, 2, 3]])
+    >>> start.shape, end.shape
+    ((1, 3), (1, 3))
+    """
+
+    architecture = "BertForQuestionAnswering"
+    pooled = False
+    not_loaded = (*_OnBERT.not_loaded[::2], r"cls\..*|classifier\..*")
+
+    def _add_head(self, config: BERTConfig) -> None:
+        self.qa_outputs = nn.Linear(config.hidden_size, 2)
+
+    def forward(
+        self, tokens: Any, attention_mask: Any = None, token_type_ids: Any = None,
+        position_ids: Any = None,
+    ) -> BERTSpans:  # fmt: skip
+        states, _ = self._encoded(tokens, attention_mask, token_type_ids, position_ids)
+        scores = self.qa_outputs(states)
+        return BERTSpans(scores[..., 0], scores[..., 1])

@@ -40,8 +40,8 @@ class LlamaConfig(Config):
 
     `sliding_window` is how many tokens back the layers look that `layer_types` calls
     "sliding_attention" (all of them by default); `rope_parameters` how positions turn:
-    `{"rope_type": ..., "rope_theta": ...}` of the types default, linear, dynamic, llama3 and yarn
-    with their options; older files have `rope_theta` and `rope_scaling`.
+    `{"rope_type": ..., "rope_theta": ...}` of the types default, linear, dynamic, llama3, yarn
+    and longrope with their options; older files have `rope_theta` and `rope_scaling`.
 
     `OptionError` for sizes below 1 or that do not go together, and for what is not known.
 

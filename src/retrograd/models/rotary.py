@@ -19,7 +19,9 @@ from retrograd.nn.functional.positions import SCALINGS
 # What the kinds take beside what they need.
 OPTIONAL: dict[str, tuple[str, ...]] = {
     "yarn": ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"),
+    "longrope": ("attention_factor",),
 }
+LISTS = "short_factor", "long_factor"
 TRAINED = "original_max_position_embeddings"
 
 
@@ -29,7 +31,7 @@ def rope_settings(given: Mapping[str, Any] | None, longest: int) -> dict[str, An
     found = dict(given or {})
     kind = found.pop("rope_type", found.pop("type", "default"))
     found.pop("type", None)
-    if wrong := {k: v for k, v in found.items() if not isinstance(v, int | float | None)}:
+    if wrong := {k: v for k, v in found.items() if not _is_option(k, v)}:
         raise OptionError(f"options of rotary positions are numbers, not {wrong}")
     base = found.pop("rope_theta", 10000.0)
     if base is None or not base > 0:
@@ -43,7 +45,7 @@ def rope_settings(given: Mapping[str, Any] | None, longest: int) -> dict[str, An
         raise OptionError("partial_rotary_factor of less than 1 is not supported")
     if kind == "dynamic":  # transformers goes by the longest sequence of the model
         found[TRAINED] = longest
-    elif kind == "yarn":
+    elif kind in ("yarn", "longrope"):
         found.setdefault(TRAINED, longest)
     needed = SCALINGS[kind]
     lost = [name for name in needed if found.get(name) is None]
@@ -52,7 +54,15 @@ def rope_settings(given: Mapping[str, Any] | None, longest: int) -> dict[str, An
         said = [f"need {', '.join(lost)}"] if lost else []
         said += [f"do not know {', '.join(extra)}"] if extra else []
         raise OptionError(f"rotary positions of the kind {kind!r} {' and '.join(said)}")
+    if kind == "longrope" and found.get("factor") is None:
+        found["factor"] = longest / found[TRAINED]
     return {"rope_type": kind, "rope_theta": float(base), **_with_factor(found)}
+
+
+def _is_option(name: str, value: Any) -> bool:
+    if name in LISTS:
+        return isinstance(value, list | tuple) and all(isinstance(x, int | float) for x in value)
+    return isinstance(value, int | float | None)
 
 
 def _with_factor(found: dict[str, Any]) -> dict[str, Any]:
@@ -70,9 +80,14 @@ def turns(
     """Cosine and sine for positions `[..., T]`, `[..., T, width / 2]` of a dtype. Angles are
     float32, as in transformers, and float64 where the model is."""
     kind = rg.float64 if dtype is rg.float64 else rg.float32
-    base, dynamic = settings["rope_theta"], settings["rope_type"] == "dynamic"
-    speeds, by = F.rotary_frequencies(width, base, settings, settings[TRAINED] if dynamic else None)
+    base, scaling = settings["rope_theta"], settings["rope_type"]
+    dynamic = scaling == "dynamic"
+    short = settings[TRAINED] if scaling in ("dynamic", "longrope") else None
+    speeds, by = F.rotary_frequencies(width, base, settings, short)
     w = rg.asarray(speeds, dtype=kind)
+    if scaling == "longrope":  # by the longest sequence of the call, which may be traced
+        slow = F.rotary_frequencies(width, base, settings, settings[TRAINED] + 1).frequencies
+        w = rg.where(rg.max(positions) + 1 > settings[TRAINED], rg.asarray(slow, dtype=kind), w)
     if dynamic:  # the base grows with the longest sequence of the call, which may be traced
         factor, trained = settings["factor"], settings[TRAINED]
         reach = rg.maximum(rg.max(positions) + 1, trained).astype(rg.float64)

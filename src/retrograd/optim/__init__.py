@@ -26,7 +26,7 @@ from retrograd.optim.parameters import bias_or_norm, param_groups
 from retrograd.optim.rmsprop import RMSprop
 from retrograd.optim.rprop import Rprop
 from retrograd.optim.sgd import ASGD, SGD, Momentum, Nesterov
-from retrograd.optim.shampoo import Shampoo
+from retrograd.optim.shampoo import SOAP, Shampoo
 from retrograd.optim.swa_utils import EMA, SWALR, AveragedModel, update_bn
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "SGD",
+    "SOAP",
     "SWALR",
     "Shampoo",
     "SparseAdam",

@@ -261,6 +261,11 @@ class Optimizer:
             options["lr"] = value
 
     @property
+    def has_groups(self) -> bool:
+        """Whether parameters differ in their options: groups, or options by name."""
+        return len(self.param_groups) > 1 or bool(self._named)
+
+    @property
     def current_lr(self) -> float:
         """The learning rate of the first group in the next step."""
         rate = self.lr

@@ -112,12 +112,13 @@ class AveragedModel(Module):
         n = int(self.n_averaged.item())
         given = [Tensor(p.node) for p in theirs]
         with no_grad():
-            made = given if n == 0 else self._averaged([Tensor(p.node) for p in mine], given, n)
+            made = given if n == 0 else self.averages([Tensor(p.node) for p in mine], given, n)
         pairs = [*zip(mine, made, strict=True), *zip(held, new, strict=True)]
         _put(pairs)
         self.n_averaged = Tensor.of(np.asarray(n + 1))
 
-    def _averaged(self, mine: list[Tensor], theirs: list[Tensor], n: int) -> list[Tensor]:
+    def averages(self, mine: list[Tensor], theirs: list[Tensor], n: Any) -> list[Tensor]:
+        """The averages after n models, and one more with these tensors."""
         if self.multi_avg_fn is not None:
             found = self.multi_avg_fn(mine, theirs, n)
             if not isinstance(found, list | tuple) or len(found) != len(mine):
@@ -207,6 +208,11 @@ class EMA:
             if not isinstance(p, Tensor):
                 raise ArgumentError(f"EMA takes tensors, not {type(p).__name__}")
         return found
+
+    @property
+    def sources(self) -> list[Tensor]:
+        """The tensors that it was made of, in the order of `shadow`."""
+        return self._sources
 
     # -- stateful --------------------------------------------------------------------------------
     def _mine(self, params: Any) -> list[Tensor]:

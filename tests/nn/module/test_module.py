@@ -366,3 +366,10 @@ def test_dtypes_by_name():
         assert {p.dtype.name for p in m.parameters()} == {
             {"double": "float64", "half": "float16", "float": "float32"}.get(name, name)
         }
+
+
+def test_there_is_one_device() -> None:
+    model = nn.Linear(2, 2)
+    assert model.to("cpu") is model.cpu() is model
+    with pytest.raises(rg.OptionError, match="no device 'cuda:0'"):
+        model.to("cuda:0")

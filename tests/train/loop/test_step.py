@@ -10,6 +10,7 @@ import pytest
 import retrograd as rg
 from retrograd import optim, pytree
 from retrograd.errors import ShapeError
+from retrograd.train.loop.averaging import averaging
 from retrograd.train.loop.batches import batches_of
 from retrograd.train.loop.step import Leaves, TrainingStep, in_mode
 
@@ -38,8 +39,9 @@ def test_many_steps_in_a_call_have_the_bits_of_single_ones(backend: str) -> None
     y = x[..., :1] * 2
     with rg.backend(backend), rg.no_grad():
         programs = TrainingStep(
-            squares, optim.Adam(lr=0.1), network(), ema=0.9, clip_grad_norm=0.5, clip_grad_value=0.1
-        )
+            squares, optim.Adam(lr=0.1), network(), ema=averaging(0.9, network()),
+            clip_grad_norm=0.5, clip_grad_value=0.1,
+        )  # fmt: skip
         (group,) = batches_of(list(zip(x, y, strict=True))).take(5)
         carry, losses = programs.start, []
         for i in range(5):

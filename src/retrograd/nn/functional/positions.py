@@ -29,6 +29,7 @@ SCALINGS: dict[str, tuple[str, ...]] = {
     "llama3": (
         "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
     ),
+    "longrope": ("short_factor", "long_factor", "original_max_position_embeddings"),
 }  # fmt: skip
 
 
@@ -57,7 +58,11 @@ def rotary_frequencies(
       down by `factor`, those shorter than `original... / high_freq_factor` are not, linearly
       between in the frequency;
     - "yarn" (Peng et al., arXiv:2309.00071): the same with `beta_fast`, `beta_slow`, and the
-      result times `attention_factor`, by default `0.1 log(factor) + 1`.
+      result times `attention_factor`, by default `0.1 log(factor) + 1`;
+    - "longrope" (Ding et al., arXiv:2402.13753): angles divided by `short_factor`, a list with a
+      number for each pair, and by `long_factor` for a sequence of a `length` beyond
+      `original_max_position_embeddings`; the result times `attention_factor`, by default
+      `sqrt(1 + log(factor) / log(original_max_position_embeddings))`.
 
     `[dim / 2]`. `OptionError` for an odd `dim`, an unknown type, and options that are missing.
 
@@ -96,6 +101,8 @@ def rotary_frequencies(
         return Rotation(_by_wavelength(plain, options), 1.0)
     if kind == "yarn":
         return _yarn(plain, dim, base, options)
+    if kind == "longrope":
+        return _longrope(plain, options, length)
     return Rotation(plain, 1.0)
 
 
@@ -123,6 +130,26 @@ def _yarn(plain: Array, dim: int, base: float, options: Mapping[str, Any]) -> Ro
     if scale is None:
         scale = 0.1 * math.log(factor) + 1.0 if factor > 1 else 1.0
     return Rotation(plain * (1 - ramp) + plain / factor * ramp, float(scale))
+
+
+def _longrope(plain: Array, options: Mapping[str, Any], length: int | None) -> Rotation:
+    trained = options["original_max_position_embeddings"]
+    if length is None:
+        raise OptionError(
+            f"rotary positions{here()}: the scaling 'longrope' goes by the length of the sequence, "
+            "which must be known: pass positions that are numbers"
+        )
+    name = "long_factor" if length > trained else "short_factor"
+    by = np.asarray(options[name], np.float64)
+    if by.shape != plain.shape:
+        raise OptionError(
+            f"rotary positions{here()}: {name} has a number for each of {len(plain)} pairs, not "
+            f"the shape {by.shape}"
+        )
+    scale, factor = options.get("attention_factor"), options.get("factor") or 1.0
+    if scale is None:
+        scale = math.sqrt(1 + math.log(factor) / math.log(trained)) if factor > 1 else 1.0
+    return Rotation(plain / by, float(scale))
 
 
 @located
@@ -183,7 +210,8 @@ def _turns(
     """Cosine and sine of the angles `[..., L, size / 2]`, in the dtype of x."""
     length = x.shape[-2]
     if positions is None and isinstance(length, int):
-        chosen = tuple(sorted((scaling or {}).items()))
+        given = (scaling or {}).items()
+        chosen = tuple(sorted((k, tuple(v) if isinstance(v, list) else v) for k, v in given))
         cos, sin = _table(length, size, base, chosen, x.dtype.name)
         return Tensor.of(cos), Tensor.of(sin)
     at = rg.arange(length) if positions is None else rg.asarray(positions)

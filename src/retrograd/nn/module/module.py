@@ -12,7 +12,7 @@ import numpy as np
 from retrograd import pytree
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import Array
-from retrograd.errors import FormatError, RetrogradError, ShapeError, nearest
+from retrograd.errors import FormatError, OptionError, RetrogradError, ShapeError, nearest
 from retrograd.functions.creation import zeros_like
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.sparse_grad import forget_gradients
@@ -277,7 +277,14 @@ class Module(Composite):
         return self
 
     def to(self, dtype: Any) -> Self:
-        """Convert floating parameters and buffers to another floating dtype; gradients are lost."""
+        """Convert floating parameters and buffers to another floating dtype; gradients are lost.
+        The device "cpu", the only one, changes nothing."""
+        if dtype == "cpu":
+            return self
+        if isinstance(dtype, str) and dtype.partition(":")[0] in ("cuda", "mps", "xpu", "gpu"):
+            raise OptionError(
+                f"there is no device {dtype!r}: everything is on the one called 'cpu'"
+            )
         kind = as_dtype(dtype)
         if not kind.is_float:
             raise FormatError(f"a module can be made float32 or float64, for example, not {kind}")
@@ -285,6 +292,10 @@ class Module(Composite):
             if isinstance(m.value, Tensor) and m.value.dtype.is_float:
                 m.value.replace(m.value.value().astype(kind.dtype))
                 m.value.grad = None
+        return self
+
+    def cpu(self) -> Self:
+        """The module as it is: all are on the one device that there is."""
         return self
 
     def float(self) -> Self:

@@ -59,10 +59,11 @@ def train(
 ) -> GraphOutcome:
     """Learn the labels of a task; the outcome depends on the task and the configuration alone.
 
-    With `out`, checkpoints are left in that directory; `source` says in them where the task is
-    from, and the options are left as `config.toml`. With `resume`, the latest one is gone on from, to the same bits as if the run had never
-    stopped. Ctrl-C (SIGINT) and SIGTERM end a run that has an `out` after the current step, with a
-    checkpoint; so does the stop button of a `board`, which is shown the run.
+    With `out`, checkpoints are left in that directory, and the options as `config.toml`; `source`
+    says there where the task is from. With `resume`, the latest one is gone on from, to the same
+    bits as if the run had never stopped. Ctrl-C (SIGINT) and SIGTERM end a run that has an `out`
+    after the current step, with a checkpoint; so does the stop button of a `board`, which is shown
+    the run.
 
     Numbers too small to be normal count as zero meanwhile, as after `rg.flush_subnormals()`.
     """

@@ -416,11 +416,18 @@ def _length(data: Any) -> int | None:
         return None
 
 
+def _array(x: Any, name: str) -> Array:
+    try:
+        return np.ascontiguousarray(as_array(x))
+    except DTypeError as error:
+        raise DTypeError(f"fit: {name} of the data: {error}") from None
+
+
 def _rows(data: Any) -> tuple[list[Array], Any]:
     """The leaves of data as arrays, of as many rows each."""
     leaves, structure = pytree.flatten(data)
-    arrays = [np.ascontiguousarray(as_array(x)) for x in leaves]
     names = [p or "the array" for p in pytree.paths(data)]
+    arrays = [_array(x, name) for x, name in zip(leaves, names, strict=True)]
     for a, name in zip(arrays, names, strict=True):
         if not a.ndim:
             raise ShapeError(f"fit: {name} of the data is a scalar; its first axis is the samples")

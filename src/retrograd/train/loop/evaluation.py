@@ -12,7 +12,8 @@ import retrograd as rg
 from retrograd import pytree
 from retrograd.errors import ArgumentError, ShapeError
 from retrograd.train.loop.batches import BatchSource, Group, samples_of
-from retrograd.train.loop.step import Leaves, loss_of
+from retrograd.train.loop.loss import loss_of
+from retrograd.train.loop.step import Leaves
 from retrograd.tuning import TUNING
 
 FEW = 8  # batches of one shape that are worth no program of their own

@@ -20,17 +20,19 @@ from retrograd.files import StrPath
 from retrograd.io import CheckpointManager, structured
 from retrograd.optim import Optimizer
 from retrograd.train.interrupt import stop_requests
+from retrograd.train.loop.averaging import Average, averaging
 from retrograd.train.loop.batches import BatchSource, WholeBatch, batches_of, held_out_batches
 from retrograd.train.loop.callbacks import Callbacks
 from retrograd.train.loop.early_stopping import EarlyStopping, Watch
 from retrograd.train.loop.evaluation import Evaluation, named_metrics
 from retrograd.train.loop.log import JsonLines, Log, TensorBoard
 from retrograd.train.loop.loop import Plan, TrainingLoop
+from retrograd.train.loop.loss import as_loss
 from retrograd.train.loop.run import TrainingRun
 from retrograd.train.loop.schedulers import Schedulers
 from retrograd.train.loop.snapshot import described, latest, same_run
 from retrograd.train.loop.stateful import Stateful
-from retrograd.train.loop.step import TrainingStep
+from retrograd.train.loop.step import TrainingStep, need_tree
 from retrograd.train.progress import Reporter, Silent, reporter
 from retrograd.train.subnormals import flushing
 from retrograd.train.watcher import Watcher
@@ -61,7 +63,7 @@ def fit(
     accumulate: int = 1,
     clip_grad_norm: float | None = None,
     clip_grad_value: float | None = None,
-    ema: float | None = None,
+    ema: Average | None = None,
     folder: StrPath | None = None,
     checkpoint_every: int | None = None,
     keep: int = 3,
@@ -74,7 +76,8 @@ def fit(
     profile: bool = False,
     flush_subnormals: bool = True,
 ) -> TrainingRun:
-    """Train a model: `loss(model, batch)` is a scalar, or a pair of it and what else is wanted.
+    """Train a model: `loss(model, batch)` is a scalar, or a pair of it and what else is wanted; a
+    loss of `rg.nn`, as `nn.CrossEntropyLoss()`, is that of `model(batch[0])` and `batch[1]`.
 
     `model` is a module or any tree of arrays. `data` is a tree of arrays with the samples along
     their first axis (an array, or a tuple, dict or dataclass of them), of which `batch_size` make
@@ -100,7 +103,9 @@ def fit(
     **Steps.** Gradients of `accumulate` batches are averaged for a step, the last of an epoch
     takes what is left. They are limited by `clip_grad_norm` and `clip_grad_value`, as the functions
     of these names in `rg.optim` do. `ema` keeps an average of the parameters,
-    `ema * average + (1 - ema) * parameter` in each step, for validation and `run.ema_model`.
+    `ema * average + (1 - ema) * parameter` in each step, for validation and `run.ema_model`. It may
+    be an `optim.EMA` or an `optim.AveragedModel`, too; one that was made of the model goes on from
+    where it stands, and holds the average after the run.
 
     **The folder** gets checkpoints, every `checkpoint_every` steps (about once a minute where that
     is not given) and at the end, of which the last `keep` and the best stay; `log.jsonl` with the
@@ -137,24 +142,24 @@ def fit(
     True
     """
     _check(steps, epochs, optimizer)
+    loss = as_loss(loss)
+    need_tree(model)
     for name, value in {
         "accumulate": accumulate, "validate_every": validate_every, "log_every": log_every,
         "checkpoint_every": checkpoint_every, "steps": steps, "epochs": epochs,
     }.items():  # fmt: skip
         if value is not None and (isinstance(value, bool) or value < 1):
             raise OptionError(f"fit: {name} is at least 1, not {value}")
-    if ema is not None and not 0 <= ema < 1:
-        raise OptionError(f"fit: ema is the decay of an average, from 0 to below 1, not {ema}")
     batches = batches_of(data, batch_size, shuffle, seed, drop_last)
     if epochs is not None:
         batches.need(epochs)
     held_out = None if validation is None else held_out_batches(validation, batch_size)
     accumulate = 1 if isinstance(batches, WholeBatch) else accumulate
     rule = _rule(early_stopping, held_out, metrics)
-    stateful = Stateful(model, optimizer)
+    stateful, average = Stateful(model, optimizer), averaging(ema, model)
     with rg.no_grad():
         programs = TrainingStep(
-            loss, optimizer, model, stateful.state(), ema=ema,
+            loss, optimizer, model, stateful.state(), ema=average,
             clip_grad_norm=clip_grad_norm, clip_grad_value=clip_grad_value,
         )  # fmt: skip
     planned = _planned(steps, epochs, batches.length, accumulate)
@@ -167,7 +172,8 @@ def fit(
         "optimizer": {"kind": type(optimizer).__name__, **described(optimizer.defaults)},
         "batch_size": batch_size, "shuffle": shuffle, "drop_last": drop_last, "seed": seed,
         "accumulate": accumulate, "clip_grad_norm": clip_grad_norm,
-        "clip_grad_value": clip_grad_value, "ema": ema, "flush_subnormals": flush_subnormals,
+        "clip_grad_value": clip_grad_value, "ema": None if average is None else average.kind,
+        "flush_subnormals": flush_subnormals,
         "model": programs.signature, "data": batches.fingerprint(),
     }  # fmt: skip
     plan = Plan(
@@ -194,6 +200,8 @@ def fit(
         plan.watcher = _watcher(dashboard, stack)
         plan.logs = _logs(folder, tensorboard, run.step if went_on else None, stack)
         stack.callback(stateful.leave, run)
+        if average is not None:
+            stack.callback(lambda: average.leave(programs.averages(run._carry)))
         plan.stop = stack.enter_context(stop_requests())
         _go(loop, profile, stack)
     if run.signal == signal.SIGTERM:

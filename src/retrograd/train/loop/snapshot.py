@@ -31,7 +31,7 @@ def parts_of(run: TrainingRun) -> dict[str, Any]:
         "model": model,
         "rest": rest,
         "optimizer": list(carry[programs.size : programs.size + programs.states]),
-        "ema": list(carry[programs.size + programs.states :]),
+        "ema": list(programs.averages(carry)),
         "history": run.history.state_dict(),
         "best": None
         if best is None

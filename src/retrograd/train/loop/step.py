@@ -15,11 +15,13 @@ import numpy as np
 import retrograd as rg
 from retrograd import optim, pytree
 from retrograd.eager.conversion import as_array
-from retrograd.errors import ArgumentError, ShapeError
+from retrograd.errors import ArgumentError, GradientError, ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn.module.module import Module
 from retrograd.optim.parameters import learning_leaves
+from retrograd.train.loop.averaging import Averaging
 from retrograd.train.loop.batches import Group
+from retrograd.train.loop.loss import loss_of
 
 Leaves = tuple[Tensor, ...]
 OPTION = bool | int | float | tuple | str  # kinds of options of an optimizer that are numbers
@@ -50,7 +52,7 @@ class TrainingStep:
         *,
         clip_grad_norm: float | None = None,
         clip_grad_value: float | None = None,
-        ema: float | None = None,
+        ema: Averaging | None = None,
     ) -> None:
         self.loss, self.optimizer, self.ema = loss, optimizer, ema
         self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
@@ -66,7 +68,7 @@ class TrainingStep:
         self.start: Leaves = (
             *map(_own, leaves),
             *map(_own, state),
-            *([_own(x) for x in self._learning(leaves)] if ema is not None else ()),
+            *([_own(x) for x in ema.start(leaves)] if ema is not None else ()),
         )
         self.states = len(state)
         self.signature = [
@@ -88,11 +90,12 @@ class TrainingStep:
     def averaged(self, carry: Leaves) -> Leaves:
         """The leaves of the model with the averages of its parameters in their place; without
         `ema` those of the model."""
-        found = list(carry[: self.size])
-        if self.ema is not None:
-            means = iter(carry[self.size + self.states :])
-            found = [next(means) if yes else x for x, yes in zip(found, self.learns, strict=True)]
-        return tuple(found)
+        found = carry[: self.size]
+        return found if self.ema is None else self.ema.result(self.averages(carry), found)
+
+    def averages(self, carry: Leaves) -> Leaves:
+        """The state of the average."""
+        return carry[self.size + self.states :]
 
     def owned(self, leaves: Sequence[Any]) -> Leaves:
         """Leaves as a carry of their own."""
@@ -107,6 +110,11 @@ class TrainingStep:
         running statistics and the states of random generators."""
         before = pytree.flatten(model)[0]
         value, aux = loss_of(self.loss, model, batch)
+        if isinstance(value, Tensor) and not value.requires_grad:
+            raise GradientError(
+                "fit: the loss that loss(model, batch) returned does not depend on any parameter "
+                "that learns, so nothing would change; compute it from model(...)"
+            )
         after = pytree.flatten(model)[0]
         if len(after) != len(before):
             raise ShapeError(
@@ -138,14 +146,7 @@ class TrainingStep:
             model, pytree.unflatten(self.training, every), self.state(carry), **options
         )
         new = pytree.flatten(model)[0]
-        means: list[Any] = []
-        if self.ema is not None:
-            keep = self.ema
-            old = carry[self.size + self.states :]
-            means = [
-                (keep * e + (1 - keep) * p).astype(e.dtype)
-                for e, p in zip(old, self._learning(new), strict=True)
-            ]
+        means = [] if self.ema is None else self.ema.step(self.averages(carry), new)
         return (*new, *pytree.flatten(state)[0], *means)
 
     def _step(self, carry: Leaves, lr: Any, batch: Any) -> Any:
@@ -188,17 +189,17 @@ class TrainingStep:
         """The learning rate, as an argument, so that it can change; None for a schedule, which is
         part of the program, and for groups of parameters, which have rates of their own."""
         lr = self.optimizer.lr
-        return None if callable(lr) or self._grouped() else Tensor.dehydrated(np.asarray(float(lr)))
-
-    def _grouped(self) -> bool:
-        groups, named = self.optimizer.param_groups, getattr(self.optimizer, "_named", None)
-        return len(groups) > 1 or bool(named)
+        return (
+            None
+            if callable(lr) or self.optimizer.has_groups
+            else Tensor.dehydrated(np.asarray(float(lr)))
+        )
 
     def _options(self) -> tuple[Any, ...]:
         """What a program takes for given, besides the model and the batch: the options of the
         optimizer now, which somebody may change."""
         groups = self.optimizer.param_groups or [self.optimizer.defaults]
-        apart = () if self._grouped() else ("lr",)
+        apart = () if self.optimizer.has_groups else ("lr",)
         return tuple(
             [v for g in groups for k, v in g.items() if k not in apart and isinstance(v, OPTION)]
         )
@@ -295,23 +296,18 @@ class TrainingStep:
         return rg.jit(slopes)
 
 
-def loss_of(loss: Callable[[Any, Any], Any], model: Any, batch: Any) -> tuple[Any, Any]:
-    """The loss, and what the function gave besides, if it did."""
-    found = loss(model, batch)
-    value, aux = found, None
-    if isinstance(found, tuple):
-        if len(found) != 2:
-            raise ArgumentError(
-                "fit: the loss function returns a scalar, or a pair of it and what else is wanted, "
-                f"not {len(found)} values"
-            )
-        value, aux = found
-    if isinstance(value, Tensor) and value.shape != ():
-        raise ShapeError(
-            f"fit: the loss is a scalar, but loss(model, batch) returned the shape {value.shape}; "
-            "reduce it with mean() or sum()"
+def need_tree(model: Any) -> None:
+    """`ArgumentError` for a model that is not made of modules and arrays."""
+    for x, path in zip(pytree.flatten(model)[0], pytree.paths(model), strict=True):
+        if isinstance(x, Tensor | np.ndarray | np.generic | int | float | complex):
+            continue
+        kind = type(x)
+        if hasattr(x, "__array__") and np.asarray(x).dtype.kind in "biufcV":
+            continue
+        raise ArgumentError(
+            f"fit: the model is a module of rg.nn, or a tree of arrays; {path or 'it'} is a "
+            f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
         )
-    return value, aux
 
 
 def in_mode(model: Any, training: bool) -> Any:
