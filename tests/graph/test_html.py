@@ -13,19 +13,23 @@ def relu_product(a, b, d):
     return rg.relu(a * b + d)
 
 
+def drawing(graph):
+    return graph._repr_svg_()
+
+
 def test_a_small_graph_is_drawn_with_its_gradient():
     graph = rg.trace(relu_product, *[rg.spec(())] * 3)
     root = well_formed(graph._repr_html_())
     texts = [t.text for t in root.iter(f"{SVG}text")]
     assert {"forward ↓", "gradient ↑", "∂a", "∂b", "∂d"} <= {*texts}
     assert "6 nodes · 3 inputs · 1 outputs" in "".join(root.itertext())
-    assert ET.fromstring(graph._repr_svg_()).tag == f"{SVG}svg"
+    assert ET.fromstring(drawing(graph)).tag == f"{SVG}svg"
     assert graph._repr_html_() == graph._repr_html_()
 
 
 def test_a_gradient_graph_is_drawn_as_what_it_is():
     graph = rg.trace(relu_product, *[rg.spec(())] * 3).gradient()
-    texts = {t.text for t in ET.fromstring(graph._repr_svg_()).iter(f"{SVG}text")}
+    texts = {t.text for t in ET.fromstring(drawing(graph)).iter(f"{SVG}text")}
     assert {"forward ↓", "gradient ↑"} <= texts
 
 
@@ -43,7 +47,7 @@ def test_a_large_graph_is_tables():
 
 def test_a_very_large_graph_is_cut():
     def many(x):
-        for _ in range(20_000):
+        for _ in range(3_000):
             x = x + 1.0
         return x
 

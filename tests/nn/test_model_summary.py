@@ -1,5 +1,6 @@
 """Summaries: counts by hand, shapes, and that the model stays as it is."""
 
+import xml.etree.ElementTree as ET
 from typing import Any
 
 import numpy as np
@@ -114,3 +115,13 @@ def test_refusals(net: Net) -> None:
         nn.summary(net, (1, 4, 8, 8))
     assert any("conv[0]" in note for note in error.value.__notes__)
     assert all("forward" not in vars(m) for m in net.modules())
+
+
+def test_the_table_of_a_notebook_says_what_the_text_does():
+    model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.ReLU(), rg.nn.Linear(8, 1))
+    found = rg.nn.summary(model, (32, 4))
+    root = ET.fromstring(found._repr_html_())
+    words = [w for r in root.iter("tr") for c in r for w in "".join(c.itertext()).split()]
+    lines = str(found).splitlines()
+    assert words == [w for line in (lines[0], *lines[2:6]) for w in line.split()]
+    assert "Parameters: 49, of which train 49" in "".join(root.itertext())

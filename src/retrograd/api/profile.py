@@ -127,6 +127,9 @@ class Profile(Setting):
             lines.append("Whether subnormal numbers were met, this processor does not tell.")
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def show(self, path: str | os.PathLike[str] | None = None, open: bool = True) -> Path:
         """The explorer's page of the program that took longest, with the mean time of each kernel.
         `path` and `open` as of `Graph.show`."""

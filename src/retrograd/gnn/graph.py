@@ -16,6 +16,7 @@ from retrograd.functions import creation, manipulation
 from retrograd.functions import elementwise as el
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.gnn.checks import check_ends, check_weights
+from retrograd.gnn.html import graph_html
 from retrograd.gnn.names import Info, named_cycle
 from retrograd.ir import Dim
 from retrograd.transforms.dag_scan import count_up, dag_order
@@ -294,6 +295,14 @@ class Graph:
         many = "" if self.num_graphs == 1 else f"{self.num_graphs} graphs, "
         carries = "".join([f", {name}" for name in held])
         return f"Graph({many}{self.num_nodes} nodes, {self.num_edges} edges{carries})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: what the graph carries, and a picture of its edges."""
+        many = {} if self.num_graphs == 1 else {"graphs": self.num_graphs}
+        sizes = {**many, "nodes": self.num_nodes, "edges": self.num_edges}
+        held = {name: getattr(self, name) for name in FIELDS[:6]}
+        edges = None if isinstance(self.num_nodes, Dim) else known(self.edges)
+        return graph_html(type(self).__name__, sizes, held, edges)
 
 
 def _declared(held: Any, size: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
-from retrograd import ir, pytree
+from retrograd import ir, notebook, pytree
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim, operations_by_scope
@@ -18,6 +18,7 @@ from retrograd.nn.module.module import Module
 from retrograd.nn.module.parameter import Parameter
 from retrograd.nn.module.pytree import submodules
 
+LISTED = 200  # modules that a notebook shows
 COLUMNS = {
     "input_size": "Input",
     "output_size": "Output",
@@ -98,6 +99,20 @@ class ModelSummary:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        """The table, for notebooks."""
+        head = ("Module", *[COLUMNS[name] for name in self.columns])
+        rows = []
+        for row in self.layers[:LISTED]:
+            label = f"{row.name.rpartition('.')[2]}: {row.kind}" if row.name else row.kind
+            cells = [notebook.text(_cell(row, name)) for name in self.columns]
+            rows.append(("&#160;" * 4 * row.depth + notebook.text(label), *cells))
+        if len(self.layers) > LISTED:
+            rows.append((f"… and {len(self.layers) - LISTED:,} more", *[""] * len(self.columns)))
+        numbers = [i for i, c in enumerate(self.columns, 1) if c in ("num_params", "flops")]
+        totals = "".join(f"<div>{notebook.text(line)}</div>" for line in self._totals())
+        return notebook.output(notebook.table(head, rows, numbers), totals)
 
 
 def summary(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from retrograd.lazy_import import attach
 
 if TYPE_CHECKING:
-    from retrograd.notebook.array import array_html, counts_html, described, plain_view
+    from retrograd.notebook.array import array_html, counts_html, described
     from retrograd.notebook.curves import curves_svg, thinned
     from retrograd.notebook.image import picture
     from retrograd.notebook.markup import bytes_text, details, headline, output, table, text
@@ -21,7 +21,6 @@ LATER_NAMES = {
     "headline": "retrograd.notebook.markup",
     "output": "retrograd.notebook.markup",
     "picture": "retrograd.notebook.image",
-    "plain_view": "retrograd.notebook.array",
     "table": "retrograd.notebook.markup",
     "text": "retrograd.notebook.markup",
     "thinned": "retrograd.notebook.curves",
@@ -39,7 +38,6 @@ __all__ = [
     "headline",
     "output",
     "picture",
-    "plain_view",
     "table",
     "text",
     "thinned",

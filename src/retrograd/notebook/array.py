@@ -40,7 +40,7 @@ def array_html(kind: str, array: Array, facts: Sequence[str] = ()) -> str:
         return output(headline(kind, *about), values(array))
     seen, note = sampled(array)
     found = summary(plain(seen))
-    parts = [histogram(found), _shown(picture(plain_view(array)))]
+    parts = [histogram(found), _shown(picture(array))]
     row = '<div class="row">' + "".join(f"<div>{p}</div>" for p in parts if p) + "</div>"
     return output(headline(kind, *about), _statistics(seen, found, note), row, values(array))
 
@@ -63,16 +63,6 @@ def sampled(array: Array) -> tuple[Array, str]:
 def plain(a: Array) -> Array:
     """An array of NumPy's own types; of others, such as bfloat16, in float32."""
     return a if a.dtype.kind in "biufc" else a.astype(np.float32)
-
-
-def plain_view(a: Array) -> Array:
-    """The same for a picture: of a very large array only matrices that are shown are converted."""
-    if a.dtype.kind in "biufc" or a.size <= WHOLE:
-        return plain(a)
-    while a.ndim > 2:
-        a = a[0]
-    rows, columns = (-(-n // 512) for n in (a.shape if a.ndim == 2 else (1, 1)))
-    return plain(a[::rows, ::columns] if a.ndim == 2 else a[:WRITTEN])
 
 
 def _statistics(seen: Array, found: Summary, note: str) -> str:
@@ -191,4 +181,4 @@ def _count(count: Any, share: float, is_right: bool) -> str:
     colour = "59,130,246" if is_right else "214,36,159"
     shown = f"{count:g}" if float(count).is_integer() else f"{count:.3f}"
     fill = f' style="background:rgba({colour},{0.5 * share:.2f})"' if count else ""
-    return f"<span{fill}>&nbsp;{shown}&nbsp;</span>"
+    return f"<span{fill}>&#160;{shown}&#160;</span>"

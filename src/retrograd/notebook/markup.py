@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from retrograd.viz.svg import escape
 
-NAN, INFINITE, ACCENT = "#d6249f", "#d97706", "#3b82f6"  # readable on white and on black
+NAN, INFINITE, ACCENT = "#d6249f", "#c46708", "#3b82f6"  # readable on white and on black
 LONGEST = 120  # characters of a name or of a line of source
 
 STYLE = f"""<style>

@@ -2,6 +2,7 @@
 
 import functools
 import types
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ X = rg.tensor([1.0, 2.0])
 
 
 def test_a_helper_that_is_defined_again_is_called_anew(interactive):
-    space = {"rg": rg, "__name__": "__main__"}
+    space: dict[str, Any] = {"rg": rg, "__name__": "__main__"}
     cell(space, "def helper(x): return x * 2\nf = rg.jit(lambda x: helper(x) + 1)")
     f = space["f"]
     assert [f(X).tolist() for _ in range(3)] == [[3.0, 5.0]] * 3
@@ -37,7 +38,7 @@ def test_so_is_one_behind_transforms_modules_and_other_helpers(interactive):
     module = types.ModuleType("mine")
     module.__file__ = "mine.py"
     cell(vars(module), "def inner(x): return x * x")
-    space = {"rg": rg, "mine": module, "__name__": "__main__"}
+    space: dict[str, Any] = {"rg": rg, "mine": module, "__name__": "__main__"}
     cell(space, "def loss(x): return mine.inner(x).sum()\nf = rg.jit(rg.grad(loss))")
     f = space["f"]
     assert f(X).tolist() == [2.0, 4.0]

@@ -35,7 +35,7 @@ def tensor_png(x: LazyTensor) -> bytes | None:
     if x.state is State.DONATED or len(x.shape) < 2:
         return None
     array = value_of(x)
-    found = None if array is None else notebook.picture(notebook.plain_view(array))
+    found = None if array is None else notebook.picture(array)
     return None if found is None else found.png
 
 

@@ -29,7 +29,8 @@ class Definitions:
 
     def __init__(self, f: Callable[..., Any]) -> None:
         self._named: list[tuple[dict[str, Any], str, Any]] = []
-        self._codes: list[tuple[FunctionType, CodeType]] = []
+        self._functions: list[FunctionType] = []
+        self._codes: list[CodeType] = []  # of these, in lists that are quick to compare
         self._known: dict[int, Any] = {}  # functions and classes, by identity
         self.add([f])
 
@@ -38,7 +39,7 @@ class Definitions:
         for namespace, name, value in self._named:
             if namespace.get(name) is not value:
                 return False
-        return all(f.__code__ is code for f, code in self._codes)
+        return [f.__code__ for f in self._functions] == self._codes
 
     def add(self, todo: list[Any]) -> None:
         """Take what these are made of as it is now."""
@@ -70,7 +71,8 @@ class Definitions:
         return [type(x), *held.values()] if isinstance(held, dict) else []
 
     def _function(self, f: FunctionType) -> list[Any]:
-        self._codes.append((f, f.__code__))
+        self._functions.append(f)
+        self._codes.append(f.__code__)
         found = [getattr(f, "__wrapped__", None), *(f.__defaults__ or ())]
         for cell in f.__closure__ or ():
             try:
@@ -78,7 +80,7 @@ class Definitions:
             except ValueError:  # it is not filled yet
                 continue
         names = {*_names(f.__code__)}
-        for space in self._spaces(f, names):
+        for space in _namespaces(f, names):
             for name in names & space.keys():
                 value = space[name]
                 if isinstance(value, FunctionType | type) or hasattr(value, "__wrapped__"):
@@ -86,13 +88,14 @@ class Definitions:
                     found.append(value)
         return found
 
-    def _spaces(self, f: FunctionType, names: set[str]) -> list[dict[str, Any]]:
-        """Where a function looks names up: its globals, and the user's modules among these."""
-        modules = [f.__globals__[n] for n in names & f.__globals__.keys()]
-        return [
-            f.__globals__,
-            *[vars(m) for m in modules if isinstance(m, ModuleType) and _is_users_file(m)],
-        ]
+
+def _namespaces(f: FunctionType, names: set[str]) -> list[dict[str, Any]]:
+    """Where a function looks names up: its globals, and the user's modules among these."""
+    modules = [f.__globals__[n] for n in names & f.__globals__.keys()]
+    return [
+        f.__globals__,
+        *[vars(m) for m in modules if isinstance(m, ModuleType) and _is_users_file(m)],
+    ]
 
 
 def _is_users(f: FunctionType | type) -> bool:

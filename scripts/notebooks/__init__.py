@@ -1,0 +1,1 @@
+"""The notebooks in `examples/`: their cells stand here, outputs come of running."""
