@@ -39,19 +39,24 @@ NO_ARRAYS = {
     "rg": {
         "__array_namespace_info__", "Dim", "Tape", "Value", "backend", "backends", "cache_stats",
         "can_cast", "dashboard", "debug", "finfo", "flush_subnormals", "gradcheck", "iinfo", "info",
-        "isdtype", "load_graph", "no_grad", "num_threads", "profile",
+        "isdtype", "load_graph", "no_grad", "num_threads", "profile", "enable_grad",
+        "get_num_threads", "inference_mode", "initial_seed", "is_complex", "is_floating_point",
+        "is_grad_enabled", "is_nonzero", "is_signed", "is_tensor", "manual_seed", "promote_types",
+        "seed", "set_grad_enabled", "set_num_threads", "set_rng_state",
     },
     "nn": {"LoadResult", "ModelSummary", "Module", "ModuleDict", "ModuleInfo", "ModuleList"},
-    "nn.init": {"calculate_gain", "default_generator", "fans", "seed"},
+    "nn.init": {"calculate_gain", "fans", "seed"},
     "optim": {"Optimizer"},
     "gnn": {"Edge", "Names", "from_edge_list", "from_networkx", "from_table", "to_networkx"},
     "random.Generator": {"jump"},
 }  # fmt: skip
 # Names that nothing refuses: records of results, and what takes no arguments.
 NO_ERRORS = {
-    "rg": {"__array_namespace_info__", "backends", "cache_stats", "info", "profile"},
+    "rg": {
+        "__array_namespace_info__", "backends", "cache_stats", "info", "profile", "get_rng_state",
+        "initial_seed", "is_tensor",
+    },
     "nn": {"LoadResult", "ModelSummary", "ModuleInfo"},
-    "nn.init": {"default_generator"},
     "gnn": {"Edge", "Names", "NodeGradients", "Route", "Routing"},
     "random.Generator": {"jump", "state_dict"},
 }

@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-import math
+import math as _math
 from typing import TYPE_CHECKING
 
 from retrograd import pytree as tree
@@ -158,6 +158,7 @@ from retrograd.functions.elementwise import (
     tan,
     tanh,
     trunc,
+    where,
 )
 from retrograd.functions.indexing import one_hot, take, take_along_axis
 from retrograd.functions.linalg.determinants import diag, diagonal
@@ -200,6 +201,7 @@ from retrograd.functions.pytorch.arithmetic import (
     clamp,
     clamp_max,
     clamp_min,
+    detach,
     digamma,
     div,
     eq,
@@ -235,11 +237,12 @@ from retrograd.functions.pytorch.creation import (
     is_complex,
     is_floating_point,
     is_nonzero,
+    is_same_size,
+    is_signed,
     is_tensor,
     numel,
     scalar_tensor,
     transpose,
-    where,
 )
 from retrograd.functions.pytorch.gathering import (
     gather,
@@ -281,7 +284,9 @@ from retrograd.functions.pytorch.products import (
     cholesky_solve,
     det,
     dist,
+    dot,
     ger,
+    inner,
     inverse,
     logdet,
     matrix_exp,
@@ -291,6 +296,7 @@ from retrograd.functions.pytorch.products import (
     norm,
     pinverse,
     slogdet,
+    vdot,
 )
 from retrograd.functions.pytorch.scattering import (
     diagonal_scatter,
@@ -301,6 +307,7 @@ from retrograd.functions.pytorch.scattering import (
     index_reduce,
     masked_fill,
     masked_scatter,
+    put,
     scatter,
     scatter_add,
     scatter_reduce,
@@ -326,6 +333,7 @@ from retrograd.functions.pytorch.statistics import (
     amin,
     aminmax,
     bucketize,
+    cumulative_trapezoid,
     kthvalue,
     mode,
     msort,
@@ -637,8 +645,8 @@ __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
 
 e = 2.718281828459045
-inf = math.inf
-nan = math.nan
+inf = _math.inf
+nan = _math.nan
 newaxis = None
 pi = 3.141592653589793
 
@@ -1205,6 +1213,14 @@ __all__ = [
     "view_as_complex",
     "view_as_real",
     "xlogy",
+    "dot",
+    "inner",
+    "vdot",
+    "cumulative_trapezoid",
+    "detach",
+    "is_same_size",
+    "is_signed",
+    "put",
     "allclose",
     "append",
     "apply_along_axis",

@@ -13,7 +13,7 @@ import pytest
 
 import retrograd as rg
 
-PAGE = Path(__file__).parents[2] / "docs" / "pytorch-names.md"
+PAGE = Path(__file__).parents[2] / "scripts" / "introductions" / "pytorch-nn.md"
 PLACES = [
     "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrizations",
     "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn", "linalg",

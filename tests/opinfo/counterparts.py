@@ -3,7 +3,7 @@
 A counterpart takes the arguments of PyTorch's function, with arrays in place of tensors. Names that
 both libraries have, with the same arguments, are found by `counterpart`; `WRITTEN` spells out those
 that are called otherwise here, in retrograd's own functions only, so that nothing but retrograd is
-tested. What has none is in `absent.py`.
+tested. What has none is in `differences.py`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ def counterpart(name: str, variant: str) -> Function | None:
     space, _, last = name.rpartition(".")
     home = {"nn.functional": F, "linalg": rg.linalg, "fft": rg.fft, "special": rg.special, "": rg}
     found = getattr(home.get(space), last, None)
+    if not callable(found) and not space:
+        found = getattr(rg.Tensor, last, None)
     return with_own_names(found) if inspect.isfunction(found) or callable(found) else None
 
 
@@ -74,25 +76,9 @@ def spread(f: Function) -> Function:
     return called
 
 
-def product(f: Function) -> Function:
-    """`beta x + alpha f(a, b)`; nothing of x is read where beta is 0."""
-
-    def called(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-        return alpha * f(a, b) + (beta * x if beta != 0 else 0)
-
-    return called
-
-
 def sized(*size: Any) -> tuple[int, ...]:
     """Sizes given one by one, or as one sequence."""
     return tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
-
-
-def division(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
-    quotient = rg.divide(x, y)
-    if rounding_mode is None:
-        return quotient
-    return rg.trunc(quotient) if rounding_mode == "trunc" else rg.floor_divide(x, y)
 
 
 def scaled(f: Function) -> Function:
@@ -137,11 +123,6 @@ def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     return rg.moveaxis(moved.at[rg.reshape(index, (-1,))].set(value), 0, dim)
 
 
-def index_put(x: Any, index: Any, value: Any, *, accumulate: bool = False) -> Any:
-    at = x.at[tuple(index)]
-    return at.add(value) if accumulate else at.set(value)
-
-
 def updated(kind: str) -> Function:
     def called(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
         if x.ndim == 0:
@@ -155,18 +136,6 @@ def updated(kind: str) -> Function:
         return rg.moveaxis(getattr(moved.at[index], kind)(values), 0, dim)
 
     return called
-
-
-def gathered(x: Any, dim: int, index: Any) -> Any:
-    if x.ndim == 0:
-        y = rg.take(rg.reshape(x, (1,)), rg.reshape(index, (-1,)))
-        return rg.reshape(y, index.shape)
-    if index.ndim == 0:
-        return rg.take(x, index, axis=dim)
-    if 0 in index.shape:
-        return rg.zeros(index.shape, dtype=x.dtype)
-    part = tuple(slice(None) if a == dim % x.ndim else slice(n) for a, n in enumerate(index.shape))
-    return rg.take_along_axis(x[part], index, axis=dim)
 
 
 def put_along(mode: str) -> Function:
@@ -219,57 +188,12 @@ def selected(x: Any, dim: int, index: int) -> Any:
     return x[(*(slice(None),) * (dim % x.ndim), index)]
 
 
-def select_scatter(x: Any, source: Any, dim: int, index: int) -> Any:
-    return x.at[(*(slice(None),) * (dim % x.ndim), index)].set(source)
-
-
-def slice_scatter(
-    x: Any, source: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Any:
-    return x.at[(*(slice(None),) * (dim % x.ndim), slice(start, end, step))].set(source)
-
-
 def diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     return rg.diagonal(rg.moveaxis(x, (dim1, dim2), (-2, -1)), offset=offset)
 
 
 def linalg_diagonal(x: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     return diagonal(x, offset, dim1, dim2)
-
-
-def diagonal_scatter(x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    moved = rg.moveaxis(x, (dim1, dim2), (-2, -1))
-    rows, columns = moved.shape[-2:]
-    at = [(i, i + offset) for i in range(rows) if 0 <= i + offset < columns]
-    i, j = [p[0] for p in at], [p[1] for p in at]
-    if not at:
-        return x
-    return rg.moveaxis(moved.at[..., i, j].set(source), (-2, -1), (dim1, dim2))
-
-
-def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    n = x.shape[-1] + abs(offset)
-    rank = x.ndim + 1
-    zeros = rg.zeros((*x.shape[:-1], n, n), dtype=x.dtype)
-    i = [k + max(-offset, 0) for k in range(x.shape[-1])]
-    j = [k + max(offset, 0) for k in range(x.shape[-1])]
-    full = zeros.at[..., i, j].set(x) if i else zeros
-    return rg.moveaxis(full, (-2, -1), (dim1 % rank, dim2 % rank))
-
-
-def flattened(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    if x.ndim == 0:
-        return rg.reshape(x, (1,))
-    start, end = start_dim % x.ndim, end_dim % x.ndim
-    middle = math.prod(x.shape[start : end + 1])
-    return rg.reshape(x, (*x.shape[:start], middle, *x.shape[end + 1 :]))
-
-
-def unflattened(x: Any, dim: int, sizes: Any) -> Any:
-    dim %= x.ndim
-    known = math.prod(s for s in sizes if s != -1)
-    sizes = [x.shape[dim] // known if s == -1 else s for s in sizes]
-    return rg.reshape(x, (*x.shape[:dim], *sizes, *x.shape[dim + 1 :]))
 
 
 def at_least(rank: int) -> Function:
@@ -300,12 +224,6 @@ def stacked(rank: int, axis: int) -> Function:
 
 def columns(xs: Any) -> Any:
     return rg.concat([rg.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in xs], axis=1)
-
-
-def joined(xs: Any, dim: int = 0) -> Any:
-    """PyTorch leaves out empty vectors, whatever the rank of the others."""
-    kept = [x for x in xs if tuple(x.shape) != (0,)]
-    return rg.concat(kept or list(xs), axis=dim if kept else 0)
 
 
 def trapezoid(y: Any, x: Any = None, *, dx: float = 1, dim: int = -1) -> Any:
@@ -359,12 +277,6 @@ def covariance(x: Any, *, correction: int = 1, fweights: Any = None, aweights: A
     return rg.squeeze(rg.matmul(scaled_, rg.conj(rg.matrix_transpose(wide))) / down) + 0
 
 
-def renormalized(x: Any, p: Any, dim: int, maxnorm: Any) -> Any:
-    rest = tuple(a for a in range(x.ndim) if a != dim % x.ndim)
-    norms = rg.vector_norm(x, ord=p, axis=rest, keepdims=True)
-    return x * rg.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
-
-
 def unfolded(x: Any, dim: int, size: int, step: int) -> Any:
     if x.ndim == 0:
         return rg.reshape(x, (1,))[:size]
@@ -373,10 +285,6 @@ def unfolded(x: Any, dim: int, size: int, step: int) -> Any:
     moved = rg.moveaxis(x, dim, 0)
     taken = rg.take(moved, rg.asarray(index), axis=0)
     return rg.moveaxis(rg.moveaxis(taken, 1, -1), 0, dim % x.ndim)
-
-
-def lerp(x: Any, y: Any, weight: Any) -> Any:
-    return x + weight * (y - x)
 
 
 def distance(x: Any, y: Any, p: Any = 2) -> Any:
@@ -389,18 +297,6 @@ def repeated(x: Any, *sizes: Any) -> Any:
     return rg.tile(x, sizes)
 
 
-def interleaved(x: Any, repeats: Any, *, dim: Any = None, output_size: Any = None) -> Any:
-    return rg.repeat(x, repeats, axis=dim)
-
-
-def reduced_to(x: Any, *size: Any) -> Any:
-    size = sized(*size)
-    if len(size) < x.ndim:
-        x = rg.sum(x, axis=tuple(range(x.ndim - len(size))))
-    narrow = tuple(a for a, n in enumerate(size) if n == 1 and x.shape[a] != 1)
-    return rg.sum(x, axis=narrow, keepdims=True) if narrow else x
-
-
 def expanded(x: Any, *size: Any) -> Any:
     size = sized(*size)
     extra = len(size) - x.ndim
@@ -411,16 +307,6 @@ def expanded(x: Any, *size: Any) -> Any:
 
 def rooted(x: Any, upper: bool = False) -> Any:
     return rg.linalg.cholesky(x, upper=upper)
-
-
-def cholesky_solved(b: Any, factor: Any, upper: bool = False) -> Any:
-    return rg.linalg.cho_solve(factor, b, lower=not upper)
-
-
-def cholesky_inverted(factor: Any, upper: bool = False) -> Any:
-    n = factor.shape[-1]
-    eye = rg.broadcast_to(rg.eye(n, dtype=factor.dtype), tuple(factor.shape))
-    return rg.linalg.cho_solve(factor, eye, lower=not upper)
 
 
 def solve_triangular(
@@ -464,12 +350,6 @@ def scanned(f: Function) -> Function:
     return called
 
 
-def sorted_values(x: Any, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    if x.ndim == 0:
-        return x
-    return rg.sort(x, axis=dim, descending=descending)
-
-
 def top(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     if x.ndim == 0:
         return x[None][:k][0] if k else x[None][:0]
@@ -500,13 +380,6 @@ def adaptive_max(f: Function) -> Function:
     return lambda x, size, *_: f(x, size)
 
 
-def logdet(x: Any) -> Any:
-    sign, value = rg.linalg.slogdet(x)
-    return (
-        rg.where(sign < 0, math.nan, value) if not sign.dtype.is_complex else rg.log(sign) + value
-    )
-
-
 def triangle(f: Function) -> Function:
     return lambda x, diagonal=0: f(x, k=diagonal)
 
@@ -515,20 +388,11 @@ def hermitian(x: Any) -> Any:
     return rg.conj(rg.permute_dims(x, tuple(reversed(range(x.ndim)))))
 
 
-def mean_beside(x: Any, dim: Any = None, *_: Any, keepdim: bool = False, **__: Any) -> Any:
-    dim = None if isinstance(dim, bool) or dim in ((), []) else axes(dim)
-    return rg.mean(x, axis=dim, keepdims=keepdim)
-
-
 def squeezed(x: Any, dim: Any) -> Any:
     if x.ndim == 0:
         return x
     dims = range(x.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     return rg.squeeze(x, axis=tuple(d for d in dims if x.shape[d] == 1))
-
-
-def padded(sizes: Any, rank: int) -> tuple[int, ...]:
-    return (1,) * (rank - len(sizes)) + tuple(sizes)
 
 
 def one_triangle(x: Any, uplo: str) -> Any:
@@ -564,22 +428,6 @@ def rounded(x: Any, *, decimals: int = 0) -> Any:
 def histogram(x: Any, bins: Any, range: Any = None, *, weight: Any = None, density: bool) -> Any:
     return rg.histogram(rg.reshape(x, (-1,)), bins=bins, range=range, density=density,
                         weights=None if weight is None else rg.reshape(weight, (-1,)))  # fmt: skip
-
-
-def searched(
-    edges: Any, x: Any, *, right: bool = False, side: Any = None, sorter: Any = None, **_: Any
-) -> Any:
-    side = side or ("right" if right else "left")
-    if 0 in edges.shape[:-1]:
-        return rg.zeros(x.shape, dtype=rg.int64)
-    if edges.ndim == 1:
-        return rg.searchsorted(edges, x, side=side, sorter=sorter)
-    rows = range(math.prod(edges.shape[:-1]))
-    flat = [rg.reshape(a, (len(rows), a.shape[-1])) for a in (edges, x)]
-    order = None if sorter is None else rg.reshape(sorter, flat[0].shape)
-    found = [rg.searchsorted(flat[0][i], flat[1][i], side=side,
-                             sorter=None if order is None else order[i]) for i in rows]  # fmt: skip
-    return rg.reshape(rg.stack(found), tuple(x.shape))
 
 
 def bag(table: Any, index: Any, **options: Any) -> Any:
@@ -623,162 +471,125 @@ def frequencies(f: Function, *, two: bool) -> Function:
 
 
 WRITTEN: dict[str, Function] = {
-    "add": scaled(rg.add),
-    "sub": scaled(rg.subtract),
-    "rsub": lambda x, y, *, alpha=1: rg.subtract(y, alpha * x if alpha != 1 else x),
-    "mul": rg.multiply,
-    "neg": rg.negative,
-    "div": division,
-    "true_divide": rg.divide,
+    "select": rg.Tensor.select,
+    "round decimals_0": rg.Tensor.round,
+    "add": rg.Tensor.add,
+    "repeat_interleave": rg.repeat_interleave,
     "equal": lambda x, y: rg.all(rg.equal(x, y)),
-    "eq": rg.equal, "ne": rg.not_equal, "lt": rg.less, "le": rg.less_equal, "gt": rg.greater,
-    "ge": rg.greater_equal,
-    "bitwise_not": rg.bitwise_invert,
-    "clamp": rg.clip, "clamp_min": rg.maximum, "clamp_max": rg.minimum,
-    "addmm": product(rg.matmul), "addmv": product(rg.matmul), "baddbmm": product(rg.matmul),
-    "addbmm": product(lambda a, b: rg.sum(rg.matmul(a, b), axis=0)),
-    "addr": product(rg.outer),
-    "addcmul": lambda x, a, b, *, value=1: x + value * (a * b),
-    "addcdiv": lambda x, a, b, *, value=1: x + value * (a / b),
-    "mm": rg.matmul, "bmm": rg.matmul, "mv": rg.matmul, "inner": lambda x, y: rg.tensordot(
-        x, y, axes=((-1,), (-1,))) if x.ndim and y.ndim else x * y,
-    "dot": lambda x, y: rg.sum(x * y), "vdot": rg.vecdot, "dist": distance,
     "tensordot": lambda a, b, *, dims: rg.tensordot(a, b, axes=dims),
     "einsum": einsum,
-    "cross": lambda a, b, *, dim=None: rg.cross(
-        a, b, axis=a.shape.index(3) if dim is None else dim),
-    "chunk": chunks, "unsafe_chunk": chunks, "split": pieces, "unsafe_split": pieces,
-    "split_with_sizes": pieces, "split_with_sizes_copy": pieces, "tensor_split": tensor_split,
+    "unsafe_chunk": chunks,
+    "split": pieces,
+    "unsafe_split": pieces,
+    "split_with_sizes_copy": pieces,
     "hsplit": lambda x, at: tensor_split(x, at, 0 if x.ndim == 1 else 1),
     "vsplit": lambda x, at: tensor_split(x, at, 0),
     "dsplit": lambda x, at: tensor_split(x, at, 2),
-    "broadcast_tensors": rg.broadcast_arrays,
     "meshgrid": lambda *xs, indexing="ij": rg.meshgrid(
-        *(xs[0] if isinstance(xs[0], (tuple, list)) else xs), indexing=indexing),
-    "expand": expanded, "expand_copy": expanded, "broadcast_to": expanded,
-    "expand_as": lambda x, y: rg.broadcast_to(x, tuple(y.shape)), "sum_to_size": reduced_to,
-    "clone": lambda x, **_: rg.positive(x), "contiguous": lambda x, **_: rg.positive(x),
-    "conj_physical": rg.conj, "resolve_conj": rg.positive, "resolve_neg": rg.positive,
+        *(xs[0] if isinstance(xs[0], (tuple, list)) else xs), indexing=indexing
+    ),
+    "expand_copy": expanded,
     "alias_copy": rg.positive,
-    "diag": lambda x, diagonal=0: rg.diag(x, diagonal), "diagonal": diagonal,
-    "diagonal_copy": diagonal, "linalg.diagonal": linalg_diagonal,
-    "diagonal_scatter": diagonal_scatter, "diag_embed": diag_embed,
+    "diagonal_copy": diagonal,
+    "linalg.diagonal": linalg_diagonal,
     "diagflat": lambda x, offset=0: rg.diag(rg.reshape(x, (-1,)), offset),
-    "diff": lambda x, n=1, dim=-1, prepend=None, append=None: rg.diff(
-        x, n=n, axis=dim, prepend=prepend, append=append),
-    "flip": lambda x, dims: rg.flip(x, axis=tuple(dims)),
-    "fliplr": lambda x: rg.flip(x, axis=1), "flipud": lambda x: rg.flip(x, axis=0),
-    **{f"fft.{n}": (lambda f: lambda x, n=None, dim=-1, norm=None: f(
-        x, n=n, axis=dim, norm=norm or "backward"))(getattr(rg.fft, n))
-       for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
-    **{f"fft.{n}": frequencies(getattr(rg.fft, n), two=n[-1] == "2")
-       for n in ("fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2")},
+    "fliplr": lambda x: rg.flip(x, axis=1),
+    "flipud": lambda x: rg.flip(x, axis=0),
+    **{
+        f"fft.{n}": (
+            lambda f: (
+                lambda x, n=None, dim=-1, norm=None: f(x, n=n, axis=dim, norm=norm or "backward")
+            )
+        )(getattr(rg.fft, n))
+        for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+    },
+    **{
+        f"fft.{n}": frequencies(getattr(rg.fft, n), two=n[-1] == "2")
+        for n in ("fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2")
+    },
     "fft.fftshift": lambda x, dim=None: rg.fft.fftshift(x, axes=dim),
     "fft.ifftshift": lambda x, dim=None: rg.fft.ifftshift(x, axes=dim),
     "fmod": lambda x, y: x - y * rg.trunc(x / y),
-    "frac": lambda x: x - rg.trunc(x),
-    "deg2rad": lambda x: x * (math.pi / 180), "rad2deg": lambda x: x * (180 / math.pi),
-    "i0": rg.special.i0, "sinc": rg.special.sinc, "xlogy": rg.special.xlogy,
-    "digamma": rg.special.digamma, "lgamma": rg.special.gammaln, "erfinv": rg.special.erfinv,
-    "mvlgamma": rg.special.multigammaln,
+    "deg2rad": lambda x: x * (math.pi / 180),
+    "rad2deg": lambda x: x * (180 / math.pi),
     "polygamma": lambda x, n: rg.special.polygamma(n, x),
     "special.polygamma": lambda x, n: rg.special.polygamma(n, x),
-    "logit": lambda x, eps=None: rg.special.logit(
-        x if eps is None else rg.clip(x, eps, 1 - eps)),
-    "igamma": rg.special.gammainc, "igammac": rg.special.gammaincc,
-    "nn.functional.gelu": F.gelu, "sgn": rg.sign, "lerp": lerp, "square": rg.square,
-    "logaddexp": rg.logaddexp, "softmax": softened(rg.softmax),
-    "log_softmax": softened(rg.log_softmax), "nn.functional.softmin": softened(
-        lambda x, axis: rg.softmax(-x, axis=axis)),
-    "cumsum": scanned(rg.cumsum), "cumprod": scanned(rg.cumprod),
+    "nn.functional.gelu": F.gelu,
+    "softmax": softened(rg.softmax),
+    "log_softmax": softened(rg.log_softmax),
+    "nn.functional.softmin": softened(lambda x, axis: rg.softmax(-x, axis=axis)),
+    "cumsum": scanned(rg.cumsum),
     "cummax": scanned(rg.cummax),
     "cummin": scanned(rg.cummin),
     "logcumsumexp": scanned(rg.logcumsumexp),
     "logsumexp": lambda x, dim, keepdim=False: rg.logsumexp(
-        x, axis=axes(dim) if x.ndim else None, keepdims=keepdim),
-    "sum": along(rg.sum), "mean": along(rg.mean), "amax": along(rg.max, empty_is_all=True),
-    "amin": along(rg.min, empty_is_all=True),
-    "prod": lambda x, dim=None, keepdim=False, dtype=None: rg.prod(
-        x, axis=dim, keepdims=keepdim, dtype=dtype),
+        x, axis=axes(dim) if x.ndim else None, keepdims=keepdim
+    ),
     "aminmax": lambda x, *, dim=None, keepdim=False: (
-        rg.min(x, axis=dim, keepdims=keepdim), rg.max(x, axis=dim, keepdims=keepdim)),
-    "max": extremum(rg.max), "min": extremum(rg.min),
-    "max binary": rg.maximum, "min binary": rg.minimum,
-    "all": along(rg.all), "any": along(rg.any), "argmax": along(rg.argmax),
+        rg.min(x, axis=dim, keepdims=keepdim),
+        rg.max(x, axis=dim, keepdims=keepdim),
+    ),
+    "max": extremum(rg.max),
+    "min": extremum(rg.min),
+    "max binary": rg.maximum,
+    "min binary": rg.minimum,
+    "argmax": along(rg.argmax),
     "argmin": along(rg.argmin),
-    "count_nonzero": lambda x, *, dim=None: rg.count_nonzero(x, axis=axes(dim)),
-    "std": spread(rg.std), "var": spread(rg.var),
-    "std_mean": lambda x, *a, **k: (spread(rg.std)(x, *a, **k), mean_beside(x, *a, **k)),
-    "var_mean": lambda x, *a, **k: (spread(rg.var)(x, *a, **k), mean_beside(x, *a, **k)),
-    "quantile": quantile, "kthvalue": smallest, "sort": sorted_values, "topk": top,
-    "msort": lambda x: rg.sort(x, axis=0),
-    "argsort": lambda x, dim=-1, descending=False, stable=True: rg.argsort(
-        x, axis=dim, descending=descending) if x.ndim else rg.argsort(x[None])[0],
+    "std": spread(rg.std),
+    "var": spread(rg.var),
+    "quantile": quantile,
+    "kthvalue": smallest,
+    "topk": top,
     "norm": power_of_norm,
     "linalg.norm": lambda x, ord=None, dim=None, keepdim=False: rg.linalg.norm(
-        x, ord=ord, axis=axes(dim), keepdims=keepdim),
+        x, ord=ord, axis=axes(dim), keepdims=keepdim
+    ),
     "linalg.matrix_norm": lambda x, ord="fro", dim=(-2, -1), keepdim=False: rg.linalg.norm(
-        x, ord=ord, axis=tuple(dim), keepdims=keepdim),
+        x, ord=ord, axis=tuple(dim), keepdims=keepdim
+    ),
     "linalg.vector_norm": lambda x, ord=2, dim=None, keepdim=False: rg.vector_norm(
-        x, ord=ord, axis=axes(dim), keepdims=keepdim),
-    "masked_fill": lambda x, mask, value: rg.where(mask, value, x),
-    "masked_select": lambda x, mask: rg.broadcast_arrays(x, mask)[0][
-        rg.broadcast_arrays(x, mask)[1]],
+        x, ord=ord, axis=axes(dim), keepdims=keepdim
+    ),
     "where": lambda x, condition, y: rg.where(condition, x, y),
-    "gather": gathered, "scatter": scatter, "scatter_add": put_along("add"),
-    "index_fill": index_fill, "index_copy": updated("set"), "index_add": updated("add"),
-    "index_select": lambda x, dim, index: rg.take(x, rg.reshape(index, (-1,)), axis=dim)
-        if x.ndim else x,
-    "index_put": index_put, "take": lambda x, index: rg.take(rg.reshape(x, (-1,)), index),
-    "take_along_dim": lambda x, index, dim=None: rg.take_along_axis(
-        rg.reshape(x, (-1,)) if dim is None else x,
-        rg.reshape(index, (-1,)) if dim is None else index, axis=0 if dim is None else dim),
-    "__getitem__": lambda x, index: x[index],
-    "narrow": narrowed, "narrow_copy": narrowed, "select": selected, "slice": sliced,
-    "select_scatter": select_scatter, "slice_scatter": slice_scatter,
-    "movedim": rg.moveaxis, "permute": lambda x, dims: rg.permute_dims(x, tuple(dims)),
+    "narrow_copy": narrowed,
+    "slice": sliced,
     "permute_copy": lambda x, dims: rg.permute_dims(x, tuple(dims)),
     "transpose": lambda x, a, b: rg.swapaxes(x, a, b) if x.ndim else x,
     "transpose_copy": lambda x, a, b: rg.swapaxes(x, a, b) if x.ndim else x,
-    "t": lambda x: rg.permute_dims(x, tuple(reversed(range(x.ndim)))),
     "t_copy": lambda x: rg.permute_dims(x, tuple(reversed(range(x.ndim)))),
-    "T": lambda x: rg.permute_dims(x, tuple(reversed(range(x.ndim)))), "H": hermitian,
-    "mT": rg.matrix_transpose, "mH": lambda x: rg.conj(rg.matrix_transpose(x)),
-    "ravel": lambda x: rg.reshape(x, (-1,)), "flatten": flattened, "unflatten": unflattened,
-    "reshape_as": lambda x, y: rg.reshape(x, tuple(y.shape)),
-    "view_as": lambda x, y: rg.reshape(x, tuple(y.shape)),
-    "view": lambda x, *size: rg.reshape(x, sized(*size)),
+    "T": lambda x: rg.permute_dims(x, tuple(reversed(range(x.ndim)))),
+    "H": hermitian,
+    "mT": rg.matrix_transpose,
+    "mH": lambda x: rg.conj(rg.matrix_transpose(x)),
     "view_copy": lambda x, *size: rg.reshape(x, sized(*size)),
-    "atleast_1d": at_least(1), "atleast_2d": at_least(2), "atleast_3d": at_least(3),
-    "hstack": stacked(1, 1), "vstack": stacked(2, 0), "dstack": stacked(3, 2),
-    "column_stack": columns, "cat": joined,
-    "unbind": lambda x, dim=0: rg.unstack(x, axis=dim),
+    "atleast_1d": at_least(1),
+    "atleast_2d": at_least(2),
+    "atleast_3d": at_least(3),
+    "hstack": stacked(1, 1),
+    "vstack": stacked(2, 0),
+    "dstack": stacked(3, 2),
+    "column_stack": columns,
     "unbind_copy": lambda x, dim=0: rg.unstack(x, axis=dim),
-    "unsqueeze": lambda x, dim: rg.expand_dims(x, axis=dim),
     "unsqueeze_copy": lambda x, dim: rg.expand_dims(x, axis=dim),
     "squeeze": lambda x, dim=None: squeezed(x, dim),
     "squeeze_copy": lambda x, dim=None: squeezed(x, dim),
-    "unfold": unfolded, "unfold_copy": unfolded, "renorm": renormalized, "rot90": rotated,
-    "repeat": repeated, "tile": lambda x, sizes: repeated(x, *padded(sizes, x.ndim)),
-    "repeat_interleave": interleaved,
-    "roll": lambda x, shifts, dims=(): rg.roll(x, shifts, axis=dims if dims != () else None),
-    "trapz": trapezoid, "trapezoid": trapezoid, "cumulative_trapezoid": cumulative_trapezoid,
-    "trace": rg.linalg.trace, "tril": triangle(rg.tril), "triu": triangle(rg.triu),
-    "cov": covariance, "block_diag": rg.linalg.block_diag,
-    "view_as_real": lambda x: rg.stack([rg.real(x), rg.imag(x)], axis=-1),
-    "view_as_complex": lambda x: rg.complex(x[..., 0], x[..., 1]),
-    "polar": lambda r, a: rg.complex(r * rg.cos(a), r * rg.sin(a)),
-    "float_power": lambda x, n: rg.pow(x, n), "__rpow__": lambda x, n: rg.pow(n, x),
-    "__radd__": lambda x, y: y + x, "__rmul__": lambda x, y: y * x, "__rdiv__": lambda x, y: y / x,
-    "__rsub__": lambda x, y: y - x, "__rmod__": lambda x, y: y % x,
-    "__rmatmul__": lambda x, y: rg.matmul(y, x), "__rand__": lambda x, y: y & x,
-    "__ror__": lambda x, y: y | x, "__rxor__": lambda x, y: y ^ x,
-    "cholesky": rooted, "linalg.cholesky": rooted, "cholesky_solve": cholesky_solved,
-    "cholesky_inverse": cholesky_inverted, "matrix_exp": rg.linalg.expm, "logdet": logdet,
-    "linalg.solve_triangular": solve_triangular, "linalg.inv_ex": rg.linalg.inv,
+    "unfold": unfolded,
+    "unfold_copy": unfolded,
+    "rot90": rotated,
+    "repeat": repeated,
+    "trapz": trapezoid,
+    "trapezoid": trapezoid,
+    "cumulative_trapezoid": cumulative_trapezoid,
+    "trace": rg.linalg.trace,
+    "cov": covariance,
+    "float_power": lambda x, n: rg.pow(x, n),
+    "__rdiv__": lambda x, y: y / x,
+    "linalg.cholesky": rooted,
+    "linalg.solve_triangular": solve_triangular,
+    "linalg.inv_ex": rg.linalg.inv,
     "triangular_solve": lambda b, a, **options: (triangular_solve(b, a, **options), a),
     "linalg.solve_ex": lambda a, b, **_: rg.linalg.solve(a, b),
-    "linalg.cholesky_ex": rooted, "pinverse": rg.linalg.pinv,
+    "linalg.cholesky_ex": rooted,
     "linalg.eigvalsh": lambda x, UPLO="L": rg.linalg.eigvalsh(one_triangle(x, UPLO)),
     "linalg.lu": lower_upper,
     "linalg.tensorsolve": lambda a, b, *, dims=None: rg.linalg.tensorsolve(a, b, axes=dims),
@@ -788,24 +599,30 @@ WRITTEN: dict[str, Function] = {
     "nn.functional.adaptive_max_pool2d": adaptive_max(F.adaptive_max_pool2d),
     "nn.functional.adaptive_max_pool3d": adaptive_max(F.adaptive_max_pool3d),
     "nn.functional.embedding": lambda table, index, **options: F.embedding(
-        index, table, **{k: v for k, v in options.items() if k != "sparse"}),
+        index, table, **{k: v for k, v in options.items() if k != "sparse"}
+    ),
     "constant_pad_nd": lambda x, pad, value=0: F.pad(x, pad, value=value),
-    "arange": lambda start, end=None, step=1, **options: rg.arange(start, end, step, **options),
-    "round": rounded, "histogram": histogram, "searchsorted": searched,
+    "round": rounded,
+    "histogram": histogram,
     "nn.functional.embedding_bag": bag,
     "nn.functional.linear_cross_entropy": at_once(F.linear_cross_entropy),
     "nn.functional.triplet_margin_with_distance_loss": with_distance(
-        F.triplet_margin_with_distance_loss),
+        F.triplet_margin_with_distance_loss
+    ),
     "nonzero": lambda x, *, as_tuple=False: rg.nonzero(x) if as_tuple else rg.argwhere(x),
     "linalg.lstsq": lambda a, b, *, driver=None: rg.linalg.lstsq(a, b)[0],
     "linalg.eigh": lambda x, UPLO="L": rg.linalg.eigh(one_triangle(x, UPLO)),
     "linalg.pinv": lambda x, *, hermitian=False, **options: rg.linalg.pinv(
-        one_triangle(x, "L") if hermitian else x, **options),
+        one_triangle(x, "L") if hermitian else x, **options
+    ),
     "linalg.pinv singular": lambda a, b: rg.linalg.pinv(rg.matmul(a, rg.matrix_transpose(b))),
-    "linalg.matrix_rank": lambda x, *, hermitian=False, atol=None, rtol=None:
-        rg.linalg.matrix_rank(x, rtol=rtol),
+    "linalg.matrix_rank": lambda x, *, hermitian=False, atol=None, rtol=None: rg.linalg.matrix_rank(
+        x, rtol=rtol
+    ),
     "grid_sampler_2d": lambda x, grid, mode, padding, corners: sampled(
-        x, grid, mode, padding, corners),
+        x, grid, mode, padding, corners
+    ),
     "grid_sampler_3d": lambda x, grid, mode, padding, corners: sampled(
-        x, grid, mode, padding, corners),
-}  # fmt: skip
+        x, grid, mode, padding, corners
+    ),
+}

@@ -7,8 +7,7 @@ called often, and nobody reads its message.
 from __future__ import annotations
 
 import functools
-import tomllib
-from importlib.resources import files
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -29,7 +28,9 @@ class Entry(NamedTuple):
 @functools.cache
 def table(library: str) -> dict[str, dict[str, Entry]]:
     """What is said of the names of a library, by the module or class that they are in."""
-    text = files("retrograd.coming_from").joinpath(f"{library}.toml").read_text("utf-8")
+    import tomllib  # who reads no message waits for no parser
+
+    text = Path(__file__).with_name(f"{library}.toml").read_text("utf-8")
     return {room: _entries(said) for room, said in tomllib.loads(text).items()}
 
 

@@ -4,7 +4,7 @@ subnormal numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar, Token
 from typing import Any, overload

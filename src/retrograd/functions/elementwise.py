@@ -435,7 +435,9 @@ def logical_not(x: ArrayLike, /) -> Any:
 
 
 @op_function
-def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Any:
+def where(
+    condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | None = None, /
+) -> Any:
     """`x1` where the condition is true, `x2` elsewhere, with broadcasting and dtype promotion.
 
     The branch that is not taken gets a gradient of exactly 0, even where its value or derivative is
@@ -448,6 +450,8 @@ def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Any:
     >>> rg.where([True, False], [1.0, 2.0], -1.0).tolist()
     [1.0, -1.0]
     """
+    if x1 is None or x2 is None:
+        raise OptionError("where takes two branches; rg.nonzero(condition) lists where it is true")
     c = ops.cast(as_node(condition), bool_)
     a, b = broadcast(x1, x2)
     shape = broadcast_shapes(c.shape, a.shape)

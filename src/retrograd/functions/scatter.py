@@ -12,7 +12,6 @@ from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.modes import is_tracing
 from retrograd.errors import DTypeError, IndexRangeError, OptionError, ShapeError
-from retrograd.functions import elementwise
 from retrograd.functions.broadcasting import (
     as_node,
     broadcast_shapes,
@@ -31,6 +30,7 @@ from retrograd.functions.indexing import (
     of_dtype,
     together,
 )
+from retrograd.functions import elementwise
 from retrograd.ir import DType, Node, Shape, bool_, full, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
@@ -188,7 +188,9 @@ def updated(
     return _scattered_by_key(x, items, adjacent, value, mode)
 
 
-def _scattered_by_key(x: Node, items: list[Any], adjacent: bool, value: Node, mode: str) -> Node:
+def _scattered_by_key(
+    x: Node, items: list[Any], adjacent: bool, value: Node, mode: str
+) -> Node:
     """By index arrays and whole axes."""
     found = look_up(x, items, adjacent)
     axis, places = found.axis, found.places

@@ -34,6 +34,19 @@ def scaled(other: Any, alpha: Any) -> Any:
 
 
 @op_function
+def detach(x: ArrayLike, /) -> Any:
+    """The same values as a constant: nothing flows back.
+
+    Elementwise: shape and dtype stay. `DTypeError` for what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.detach(rg.tensor(2.0, requires_grad=True)).requires_grad
+    False
+    """
+    return functions.stop_gradient(as_node(x))
+
+
+@op_function
 def sub(x: ArrayLike, other: ArrayLike, /, *, alpha: ArrayLike = 1) -> Any:
     """`x - alpha * other`: `subtract`.
 
@@ -60,7 +73,7 @@ def rsub(x: ArrayLike, other: ArrayLike, /, *, alpha: ArrayLike = 1) -> Any:
 
 
 @op_function
-def add_scaled(x: ArrayLike, other: ArrayLike, /, *, alpha: ArrayLike = 1) -> Any:
+def add(x: ArrayLike, other: ArrayLike, /, *, alpha: ArrayLike = 1) -> Any:
     """`x + alpha * other`: the method `x.add(other, alpha=alpha)`.
 
     Elementwise: the shapes broadcast, or it is a `ShapeError`.
@@ -103,7 +116,7 @@ divide = div
 
 
 @op_function
-def round_to(x: ArrayLike, /, decimals: int = 0) -> Any:
+def round(x: ArrayLike, /, decimals: int = 0) -> Any:
     """The nearest number of so many decimal places, ties to even; negative ones round to tens,
     hundreds and so on: the method `x.round(decimals=2)`.
 

@@ -11,8 +11,6 @@ from retrograd.errors import DTypeError
 from retrograd.functions import creation
 from retrograd.functions.broadcasting import as_node
 from retrograd.functions.creation import asarray
-from retrograd.functions.elementwise import where as where_of_three
-from retrograd.functions.searching import nonzero
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import DType, as_dtype
 
@@ -73,20 +71,6 @@ def transpose(x: Any, /, *axes: Any, dim0: int | None = None, dim1: int | None =
     return asarray(x).transpose(*axes, dim0=dim0, dim1=dim1)
 
 
-def where(condition: Any, *branches: Any) -> Any:
-    """`where(condition, x1, x2)`: x1 where a condition is true, x2 elsewhere; of a condition alone
-    the places where it is true, `nonzero`.
-
-    Elementwise: the shapes broadcast, or it is a `ShapeError`. The branch that is not taken gets a
-    gradient of exactly 0, even where its value or derivative is infinite or NaN.
-
-    >>> import retrograd as rg
-    >>> rg.where([True, False], 1.0, 2.0).tolist()
-    [1.0, 2.0]
-    """
-    return where_of_three(condition, *branches) if branches else nonzero(condition)
-
-
 def is_tensor(obj: Any, /) -> bool:
     """Whether something is a tensor of this library.
 
@@ -109,6 +93,26 @@ def is_floating_point(x: Any, /) -> bool:
     True
     """
     return bool(_dtype(x).is_float)
+
+
+def is_signed(x: Any, /) -> bool:
+    """Whether the dtype of an array has negative numbers. `DTypeError` for what is no array.
+
+    >>> import retrograd as rg
+    >>> rg.is_signed(rg.tensor([1], dtype=rg.uint8))
+    False
+    """
+    return _dtype(x).kind not in ("uint", "bool")
+
+
+def is_same_size(x: Any, other: Any, /) -> bool:
+    """Whether two arrays have one shape. `DTypeError` for what is no array.
+
+    >>> import retrograd as rg
+    >>> rg.is_same_size(rg.ones(2), rg.zeros(2))
+    True
+    """
+    return bool(asarray(x).shape == asarray(other).shape)
 
 
 def is_complex(x: Any, /) -> bool:

@@ -8,20 +8,27 @@ from typing import Any
 
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError, ShapeError
-from retrograd.functions import contractions, linalg
+from retrograd.functions import contractions
 from retrograd.functions import elementwise as functions
 from retrograd.functions.broadcasting import alike, as_node, broadcast_to
+from retrograd.functions.linalg import (
+    decompositions,
+    determinants,
+    linear_systems,
+    norms,
+    tensor_equations,
+)
 from retrograd.functions.pytorch.arithmetic import scaled
 from retrograd.functions.reductions import sum as total
 from retrograd.ir import Node, full, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops.leaf import Iota
 
-inverse, pinverse, matrix_exp = linalg.inv, linalg.pinv, linalg.expm
+inverse, pinverse, matrix_exp = linear_systems.inv, linear_systems.pinv, linear_systems.expm
 det, slogdet, matrix_power, block_diag = (
-    linalg.det, linalg.slogdet, linalg.matrix_power, linalg.block_diag
+    determinants.det, determinants.slogdet, linear_systems.matrix_power, tensor_equations.block_diag
 )  # fmt: skip
-ger = linalg.outer
+ger = contractions.outer
 
 
 def _of_ranks(what: str, a: Any, b: Any, ranks: tuple[int, int]) -> tuple[Node, Node]:
@@ -75,7 +82,7 @@ def mv(x: ArrayLike, vec: ArrayLike, /) -> Any:
 
 
 @op_function
-def inner_product(x: ArrayLike, tensor: ArrayLike, /) -> Any:
+def dot(x: ArrayLike, tensor: ArrayLike, /) -> Any:
     """The sum of the products of two vectors, none conjugated: `x.dot(y)`.
 
     `[n]` and `[n]` give `[]`. `ShapeError` for anything else.
@@ -225,11 +232,11 @@ def norm(
     x = x if dtype is None else functions.astype(x, dtype)
     along = dim if axis is None else axis
     if p == "nuc":
-        return linalg.norm(x, ord="nuc", axis=(-2, -1) if along is None else along, keepdims=keep)
+        return norms.norm(x, ord="nuc", axis=(-2, -1) if along is None else along, keepdims=keep)
     if isinstance(p, str) and p != "fro":
         raise OptionError(f"norm: p is a number, 'fro' or 'nuc', not {p!r}")
     order = 2 if p in ("fro", None) else p
-    return linalg.vector_norm(x, ord=order, dim=along, keepdims=keep)
+    return norms.vector_norm(x, ord=order, dim=along, keepdims=keep)
 
 
 @op_function
@@ -242,7 +249,7 @@ def dist(x: ArrayLike, other: ArrayLike, /, p: int | float = 2) -> Any:
     >>> rg.dist(rg.tensor([0.0, 0.0]), rg.tensor([3.0, 4.0])).item()
     5.0
     """
-    return linalg.vector_norm(functions.subtract(x, other), ord=p)
+    return norms.vector_norm(functions.subtract(x, other), ord=p)
 
 
 @op_function
@@ -255,7 +262,7 @@ def logdet(x: ArrayLike, /) -> Any:
     >>> rg.logdet(rg.eye(2)).item()
     0.0
     """
-    sign, size = linalg.slogdet(as_node(x))
+    sign, size = determinants.slogdet(as_node(x))
     if sign.dtype.is_complex:
         return functions.add(functions.log(sign), size)
     return el.select(el.lt(sign, full(0, sign.type)), full(math.nan, size.type), size)
@@ -271,7 +278,7 @@ def cholesky(x: ArrayLike, /, upper: bool = False) -> Any:
     >>> rg.cholesky(rg.tensor([[4.0]])).tolist()
     [[2.0]]
     """
-    return linalg.cholesky(as_node(x), upper=upper)
+    return decompositions.cholesky(as_node(x), upper=upper)
 
 
 @op_function
@@ -284,7 +291,7 @@ def cholesky_solve(b: ArrayLike, factor: ArrayLike, /, upper: bool = False) -> A
     >>> rg.cholesky_solve(rg.tensor([[8.0]]), rg.tensor([[2.0]])).tolist()
     [[2.0]]
     """
-    return linalg.cho_solve(as_node(factor), as_node(b), lower=not upper)
+    return linear_systems.cho_solve(as_node(factor), as_node(b), lower=not upper)
 
 
 @op_function
@@ -301,7 +308,7 @@ def cholesky_inverse(factor: ArrayLike, /, upper: bool = False) -> Any:
     n = factor.shape[-1]
     i, j = (Iota((n, n), axis, int64)() for axis in (0, 1))
     eye = el.cast(el.eq(i, j), factor.dtype)
-    return linalg.cho_solve(factor, broadcast_to(eye, factor.shape), lower=not upper)
+    return linear_systems.cho_solve(factor, broadcast_to(eye, factor.shape), lower=not upper)
 
 
 @op_function
@@ -315,4 +322,33 @@ def qr(x: ArrayLike, /, some: bool = True) -> Any:
     >>> [factor.shape for factor in rg.ones((3, 2)).qr()]
     [(3, 2), (2, 2)]
     """
-    return linalg.qr(as_node(x), mode="reduced" if some else "complete")
+    return decompositions.qr(as_node(x), mode="reduced" if some else "complete")
+
+
+@op_function
+def vdot(x: ArrayLike, other: ArrayLike, /) -> Any:
+    """The sum of the products of two vectors, the first conjugated: `vecdot`.
+
+    `[n]` and `[n]` give `[]`. `ShapeError` for anything else.
+
+    >>> import retrograd as rg
+    >>> rg.vdot(rg.tensor([1.0, 2.0]), rg.tensor([3.0, 4.0])).item()
+    11.0
+    """
+    return contractions.vecdot(*_of_ranks("vdot", x, other, (1, 1)))
+
+
+@op_function
+def inner(x: ArrayLike, other: ArrayLike, /) -> Any:
+    """The sums of products along the last axes of both; of numbers and arrays their product.
+
+    `[..., n]` and `[*m, n]` give `[..., *m]`. `ShapeError` where the last sizes differ.
+
+    >>> import retrograd as rg
+    >>> rg.inner(rg.tensor([1.0, 2.0]), rg.tensor([3.0, 4.0])).item()
+    11.0
+    """
+    a, b = as_node(x), as_node(other)
+    if a.type.rank == 0 or b.type.rank == 0:
+        return functions.multiply(a, b)
+    return contractions.tensordot(a, b, ((-1,), (-1,)))

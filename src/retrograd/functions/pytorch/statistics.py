@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import ShapeError
 from retrograd.functions import elementwise as functions
-from retrograd.functions import linalg, reductions, sorting
-from retrograd.functions.broadcasting import as_node, integer, normal_axis
+from retrograd.functions import reductions, scans, sorting
+from retrograd.functions.broadcasting import as_node, integer, normal_axis, promote_to_float
+from retrograd.functions.linalg import norms
 from retrograd.ir import full, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
@@ -204,9 +205,36 @@ def renorm(x: ArrayLike, /, p: int | float, dim: int, maxnorm: float) -> Any:
     x = as_node(x)
     at = normal_axis(dim, x.type.rank, "renorm")
     rest = tuple(i for i in range(x.type.rank) if i != at)
-    size = linalg.vector_norm(x, ord=p, axis=rest, keepdims=True)
+    size = norms.vector_norm(x, ord=p, axis=rest, keepdims=True)
     limit = functions.divide(maxnorm, size + 1e-7)
     return functions.multiply(x, functions.where(functions.greater(size, maxnorm), limit, 1.0))
+
+
+@op_function
+def cumulative_trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, /, *, dx: float = 1, dim: int = -1
+) -> Any:
+    """Running integrals along an axis by the trapezoidal rule, at places x or in steps of `dx`.
+
+    `[..., n]` to `[..., n - 1]`. `AxisError` for an axis that y does not have.
+
+    >>> import retrograd as rg
+    >>> rg.cumulative_trapezoid(rg.tensor([1.0, 2.0, 4.0])).tolist()
+    [1.5, 4.5]
+    """
+    y = promote_to_float(y)
+    at = normal_axis(dim, y.type.rank, "cumulative_trapezoid")
+    n = y.shape[at]
+    mean = (ops.slice_axis(y, at, 1, n) + ops.slice_axis(y, at, 0, n - 1)) * 0.5
+    if x is None:
+        return scans.cumulative_sum(mean * dx, at)
+    places = as_node(x)
+    along = 0 if places.type.rank == 1 else at
+    widths = scans.diff(places, 1, along)
+    if places.type.rank == 1:
+        size = tuple(n - 1 if i == at else 1 for i in range(y.type.rank))
+        widths = ops.reshape(widths, size)
+    return scans.cumulative_sum(functions.multiply(mean, widths), at)
 
 
 @op_function

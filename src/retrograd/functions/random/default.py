@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
+import functools
+import os
 from typing import Any
 
 from retrograd.eager.modes import current_trace
@@ -12,18 +13,20 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import as_dtype, float32, int64
 
-_DEFAULT = Generator(0)
-_SEED = [0]  # of `_DEFAULT`, for who asks
+_SEED = [0]  # that the stream was started from
 
 
+@functools.cache
 def default_generator() -> Generator:
-    """The generator that is used where none is given.
+    """The generator that is used where none is given, made when it is first needed.
 
     >>> import retrograd as rg
     >>> isinstance(rg.nn.init.default_generator(), rg.random.Generator)
     True
     """
-    return _DEFAULT
+    made = Generator(0)
+    made._trace = None  # of no traced function, also where one needs it first
+    return made
 
 
 def manual_seed(seed: int, /) -> Generator:
@@ -39,9 +42,9 @@ def manual_seed(seed: int, /) -> Generator:
     >>> bool((first == rg.rand(3)).all())
     True
     """
-    _DEFAULT.load_state_dict(Generator(seed).state_dict())
+    default_generator().load_state_dict(Generator(seed).state_dict())
     _SEED[0] = int(seed)
-    return _DEFAULT
+    return default_generator()
 
 
 def seed() -> int:
@@ -53,7 +56,7 @@ def seed() -> int:
     True
     >>> _ = rg.manual_seed(0)
     """
-    drawn = secrets.randbits(63)
+    drawn = int.from_bytes(os.urandom(7), "little")
     manual_seed(drawn)
     return drawn
 
@@ -78,7 +81,7 @@ def get_rng_state() -> Tensor:
     >>> rg.get_rng_state().shape
     (3,)
     """
-    state = _DEFAULT.state_dict()
+    state = default_generator().state_dict()
     return asarray([*state["key"].tolist(), state["count"].item()], dtype="uint32")
 
 
@@ -95,10 +98,11 @@ def set_rng_state(new_state: Any, /) -> None:
     numbers = asarray(new_state, dtype="uint32").numpy()
     if numbers.shape != (3,):
         raise ShapeError(f"the state of a generator is three numbers, not {numbers.shape}")
-    _DEFAULT.load_state_dict({"key": numbers[:2], "count": numbers[2]})
+    default_generator().load_state_dict({"key": numbers[:2], "count": numbers[2]})
 
 
-def _source(generator: Generator | None, what: str) -> Generator:
+def source(what: str, generator: Generator | None = None) -> Generator:
+    """A generator that was given, or the one of the process, which is not for traced functions."""
     if generator is not None:
         return generator
     if current_trace() is not None:
@@ -107,7 +111,7 @@ def _source(generator: Generator | None, what: str) -> Generator:
             "or step: pass a generator as an argument of the function, g = rg.random.Generator(0), "
             f"and say rg.{what}(..., generator=g)"
         )
-    return _DEFAULT
+    return default_generator()
 
 
 def _made(x: Tensor, requires_grad: bool) -> Tensor:
@@ -134,7 +138,7 @@ def rand(
     (2, 3)
     """
     on_cpu(device)
-    found = _source(generator, "rand")
+    found = source("rand", generator)
     return _made(found.uniform(shape_of(shape, sizes, size), dtype=dtype or float32), requires_grad)
 
 
@@ -159,7 +163,7 @@ def randn(
     (2, 3)
     """
     on_cpu(device)
-    found = _source(generator, "randn")
+    found = source("randn", generator)
     return _made(found.normal(shape_of(shape, sizes, size), dtype=dtype or float32), requires_grad)
 
 
@@ -189,7 +193,7 @@ def randint(
         low, high = 0, low
     if size is None:
         raise ShapeError("randint needs a size: rg.randint(0, 10, (3,))")
-    return _source(generator, "randint").randint(low, high, tuple(size), dtype=dtype or int64)
+    return source("randint", generator).randint(low, high, tuple(size), dtype=dtype or int64)
 
 
 def randperm(
@@ -205,7 +209,7 @@ def randperm(
     [0, 1, 2, 3]
     """
     on_cpu(device)
-    order = _source(generator, "randperm").permutation(n)
+    order = source("randperm", generator).permutation(n)
     return order if dtype is None else order.astype(dtype)
 
 
@@ -222,7 +226,7 @@ def normal(
     (3,)
     """
     shape = (asarray(mean) + asarray(std)).shape if size is None else tuple(size)
-    return _source(generator, "normal").normal(shape, mean, std)
+    return source("normal", generator).normal(shape, mean, std)
 
 
 def bernoulli(x: Any, p: Any = None, *, generator: Generator | None = None) -> Tensor:
@@ -235,7 +239,7 @@ def bernoulli(x: Any, p: Any = None, *, generator: Generator | None = None) -> T
     [0.0, 1.0]
     """
     x = asarray(x)
-    drawn = _source(generator, "bernoulli").bernoulli(x if p is None else p, x.shape)
+    drawn = source("bernoulli", generator).bernoulli(x if p is None else p, x.shape)
     return drawn.astype(x.dtype)
 
 
@@ -249,7 +253,7 @@ def poisson(x: Any, generator: Generator | None = None) -> Tensor:
     [0.0, 0.0]
     """
     x = asarray(x)
-    return _source(generator, "poisson").poisson(x).astype(x.dtype)
+    return source("poisson", generator).poisson(x).astype(x.dtype)
 
 
 def multinomial(
@@ -268,13 +272,13 @@ def multinomial(
     weights = asarray(x)
     if weights.ndim not in (1, 2):
         raise ShapeError(f"multinomial takes a row of weights, or several, not {weights.shape}")
-    source, n = _source(generator, "multinomial"), weights.shape[-1]
+    drawn, n = source("multinomial", generator), weights.shape[-1]
     if not replacement and isinstance(n, int) and num_samples > n:
         raise ShapeError(f"multinomial: {num_samples} of {n} places without replacement")
     if replacement:
         wide = weights[..., None, :].log().broadcast_to((*weights.shape[:-1], num_samples, n))
-        return source.categorical(wide)
-    keys = weights.log() + source.gumbel(shape=weights.shape)
+        return drawn.categorical(wide)
+    keys = weights.log() + drawn.gumbel(shape=weights.shape)
     return keys.topk(num_samples, dim=-1).indices
 
 

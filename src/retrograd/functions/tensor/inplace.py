@@ -89,9 +89,7 @@ def _fitting(x: LazyTensor, new: LazyTensor) -> LazyTensor:
     if new.dtype is x.dtype or is_weak(x):
         return new
     if not same_kind(new.dtype, x.dtype):
-        raise DTypeError(
-            unfit(new.dtype, x.dtype, "an in-place operation") + "; or write x = x + y"
-        )
+        raise DTypeError(unfit(new.dtype, x.dtype, "an in-place operation") + "; or write x = x + y")
     return new.astype(x.dtype)  # type: ignore[attr-defined, no-any-return]
 
 
@@ -140,12 +138,7 @@ def _constant(x: LazyTensor) -> Array | None:
     if not isinstance(state.prim, ConcreteLeaf):
         plain = not (state.inputs or x._requires_grad or Trait.INPUT in state.prim.traits)
         return x.value() if plain else None  # a constant, as rg.zeros makes
-    if (
-        x._requires_grad
-        or state.prim.freed
-        or state.prim.grad_fn is not None
-        or x._buffer.is_taped()
-    ):
+    if x._requires_grad or state.prim.freed or state.prim.grad_fn is not None or x._buffer.is_taped():
         return None
     return state.prim.array
 

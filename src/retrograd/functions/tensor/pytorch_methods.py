@@ -13,7 +13,6 @@ from retrograd.functions import complex as complex_parts
 from retrograd.functions import (
     contractions,
     counting,
-    linalg,
     manipulation,
     reductions,
     scans,
@@ -21,6 +20,7 @@ from retrograd.functions import (
     special,
 )
 from retrograd.functions import elementwise as el
+from retrograd.functions.linalg import determinants
 from retrograd.functions.pytorch import (
     arithmetic,
     gathering,
@@ -46,7 +46,7 @@ class ElementwiseMethods:
     arctan, arctan2, arctanh = arithmetic.arctan, arithmetic.arctan2, arithmetic.arctanh
     asin, asinh, atan, atan2, atanh = el.asin, el.asinh, el.atan, el.atan2, el.atanh
     add, sub, subtract, mul, multiply = (
-        arithmetic.add_scaled, arithmetic.sub, arithmetic.sub, arithmetic.mul, arithmetic.mul
+        arithmetic.add, arithmetic.sub, arithmetic.sub, arithmetic.mul, arithmetic.mul
     )  # fmt: skip
     div, divide, true_divide = arithmetic.div, arithmetic.divide, arithmetic.true_divide
     floor_divide, remainder = el.floor_divide, el.remainder
@@ -80,7 +80,11 @@ class ElementwiseMethods:
     )  # fmt: skip
     maximum, minimum, neg, negative = el.maximum, el.minimum, arithmetic.neg, el.negative
     positive, reciprocal, sgn = el.positive, el.reciprocal, arithmetic.sgn
-    round, sinh, tan, trunc = arithmetic.round_to, el.sinh, el.tan, el.trunc
+    sinh, tan, trunc = el.sinh, el.tan, el.trunc
+
+    def round(self, decimals: Integer = 0) -> Any:
+        """The nearest number of so many decimal places, ties to even."""
+        return el.round(self) if decimals == 0 else arithmetic.round(self, decimals)
 
     def polygamma(self, n: Integer) -> Any:
         """The n-th derivative of `digamma`."""
@@ -107,7 +111,12 @@ class ShapeMethods:
     t, adjoint, narrow, select, unfold = (
         shapes.t, shapes.adjoint, shapes.narrow, shapes.select, shapes.unfold
     )  # fmt: skip
-    diag, diag_embed, diff, roll = linalg.diag, shapes.diag_embed, scans.diff, manipulation.roll
+    diag, diag_embed, diff, roll = (
+        determinants.diag,
+        shapes.diag_embed,
+        scans.diff,
+        manipulation.roll,
+    )
     tril, triu = manipulation.tril, manipulation.triu
     chunk, tensor_split, unbind = joining.chunk, joining.tensor_split, joining.unbind
     split_with_sizes = joining.split_with_sizes
@@ -204,7 +213,7 @@ class ShapeMethods:
     def diagonal(self, offset: Integer = 0, dim1: Integer = 0, dim2: Integer = 1) -> Any:
         """The diagonals of the matrices in two axes, the first by default, as NumPy's and PyTorch's
         methods have it; `rg.diagonal` takes the last, as the standard does."""
-        return linalg.diagonal(self, offset, dim1, dim2)
+        return determinants.diagonal(self, offset, dim1, dim2)
 
     def trace(self) -> Any:
         """The sum of the diagonal of the first two axes."""
@@ -256,12 +265,14 @@ class ProductMethods:
 
     __slots__ = ()
 
-    mm, bmm, mv, dot = products.mm, products.bmm, products.mv, products.inner_product
+    mm, bmm, mv, dot, inner = (
+        products.mm, products.bmm, products.mv, products.dot, products.inner
+    )  # fmt: skip
     addmm, addmv, addbmm, baddbmm, addr = (
         products.addmm, products.addmv, products.addbmm, products.baddbmm, products.addr
     )  # fmt: skip
     outer, ger, kron, cross, vdot = (
-        contractions.outer, products.ger, contractions.kron, contractions.cross, contractions.vecdot
+        contractions.outer, products.ger, contractions.kron, contractions.cross, products.vdot
     )  # fmt: skip
     det, logdet, slogdet, inverse, pinverse = (
         products.det, products.logdet, products.slogdet, products.inverse, products.pinverse

@@ -40,6 +40,8 @@ from retrograd.functions.tensor.conversions import Conversions
 from retrograd.functions.tensor.dlpack import CPU, exported
 from retrograd.functions.tensor.html import donated, tensor_html, tensor_png
 from retrograd.functions.tensor.inplace import assign, change, take
+from retrograd.functions.tensor.inplace_methods import InPlaceMethods
+from retrograd.functions.tensor.namespace_methods import NamespaceMethods
 from retrograd.functions.tensor.numpy_protocols import applied, called
 from retrograd.functions.tensor.pytorch_methods import PyTorchMethods
 from retrograd.functions.tensor.size import Size, SymbolicSize, size_of
@@ -81,7 +83,7 @@ def _references() -> int:
 _TEMPORARY = _references()
 
 
-class Tensor(LazyTensor, PyTorchMethods, Conversions):
+class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conversions):
     """An array with a history. Made by `rg.tensor`, and by operations on tensors.
 
     Operations check shapes and dtypes at once; numbers are computed when somebody looks at them,

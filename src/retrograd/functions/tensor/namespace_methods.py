@@ -1,0 +1,179 @@
+"""Methods whose functions stand above the class of tensors: they make tensors, or draw numbers.
+
+Each is the function of its name, which is looked up when it is called.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+Integer, Truth = int, bool
+
+
+def _space() -> Any:
+    return sys.modules["retrograd"]
+
+
+class NamespaceMethods:
+    """Methods that are functions of the namespace."""
+
+    __slots__ = ()
+
+    def allclose(
+        self,
+        other: Any,
+        rtol: Any = 1e-05,
+        atol: Any = 1e-08,
+        equal_nan: Truth = False,
+    ) -> Truth:
+        """Whether all elements are as near as `isclose` says."""
+        return Truth(_space().allclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan))
+
+    def bernoulli(self, p: Any = None, *, generator: Any = None) -> Any:
+        """1 with the probability that an element says, else 0: `rg.bernoulli`."""
+        return _space().bernoulli(self, p, generator=generator)
+
+    def corrcoef(self) -> Any:
+        """The correlation coefficients of the rows: `rg.corrcoef`."""
+        return _space().corrcoef(self)
+
+    def cov(self, *, correction: Integer = 1, fweights: Any = None, aweights: Any = None) -> Any:
+        """The covariance matrix of the rows: `rg.cov`."""
+        return _space().cov(self, ddof=correction, fweights=fweights, aweights=aweights)
+
+    def deg2rad(self) -> Any:
+        """Degrees in radians."""
+        return _space().deg2rad(self)
+
+    def diagflat(self, offset: Integer = 0) -> Any:
+        """A matrix with all elements as a diagonal: `rg.diagflat`."""
+        return _space().diagflat(self, offset)
+
+    def dsplit(self, indices_or_sections: Any) -> Any:
+        """Parts along axis 2: `rg.dsplit`."""
+        return _space().dsplit(self, indices_or_sections)
+
+    def fliplr(self) -> Any:
+        """The order reversed along axis 1."""
+        return _space().fliplr(self)
+
+    def flipud(self) -> Any:
+        """The order reversed along axis 0."""
+        return _space().flipud(self)
+
+    def float_power(self, exponent: Any) -> Any:
+        """A power in double precision: `rg.float_power`."""
+        return _space().float_power(self, exponent)
+
+    def fmax(self, other: Any) -> Any:
+        """The larger of two elements, or the one that is not NaN."""
+        return _space().fmax(self, other)
+
+    def fmin(self, other: Any) -> Any:
+        """The smaller of two elements, or the one that is not NaN."""
+        return _space().fmin(self, other)
+
+    def fmod(self, other: Any) -> Any:
+        """The remainder with the sign of the dividend."""
+        return _space().fmod(self, other)
+
+    def frexp(self) -> Any:
+        """Mantissa and exponent: `rg.frexp`."""
+        return _space().frexp(self)
+
+    def gcd(self, other: Any) -> Any:
+        """The greatest common divisor."""
+        return _space().gcd(self, other)
+
+    def heaviside(self, values: Any) -> Any:
+        """0 below 0, 1 above, `values` at 0."""
+        return _space().heaviside(self, values)
+
+    def hsplit(self, indices_or_sections: Any) -> Any:
+        """Parts along axis 1: `rg.hsplit`."""
+        return _space().hsplit(self, indices_or_sections)
+
+    def isclose(
+        self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Truth = False
+    ) -> Any:
+        """Whether elements are near: `|x - y| <= atol + rtol * |y|`."""
+        return _space().isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+    def isneginf(self) -> Any:
+        """Whether elements are -inf."""
+        return _space().isneginf(self)
+
+    def isposinf(self) -> Any:
+        """Whether elements are inf."""
+        return _space().isposinf(self)
+
+    def isreal(self) -> Any:
+        """Whether imaginary parts are 0."""
+        return _space().isreal(self)
+
+    def lcm(self, other: Any) -> Any:
+        """The least common multiple."""
+        return _space().lcm(self, other)
+
+    def ldexp(self, other: Any) -> Any:
+        """`x * 2**other`."""
+        return _space().ldexp(self, other)
+
+    def logaddexp2(self, other: Any) -> Any:
+        """`log2(2**x + 2**y)` without overflow."""
+        return _space().logaddexp2(self, other)
+
+    def multinomial(
+        self, num_samples: Integer, replacement: Truth = False, *, generator: Any = None
+    ) -> Any:
+        """Places drawn with probabilities in proportion to the elements: `rg.multinomial`."""
+        return _space().multinomial(self, num_samples, replacement, generator=generator)
+
+    def nan_to_num(self, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+        """NaN and infinities replaced: `rg.nan_to_num`."""
+        return _space().nan_to_num(self, nan=nan, posinf=posinf, neginf=neginf)
+
+    def nanmean(self, dim: Any = None, keepdim: Truth = False) -> Any:
+        """The mean over axes without NaN: `rg.nanmean`."""
+        return _space().nanmean(self, axis=dim, keepdims=keepdim)
+
+    def nansum(self, dim: Any = None, keepdim: Truth = False) -> Any:
+        """The sum over axes without NaN: `rg.nansum`."""
+        return _space().nansum(self, axis=dim, keepdims=keepdim)
+
+    def nanquantile(
+        self, q: Any, dim: Any = None, keepdim: Truth = False, *, interpolation: Any = "linear"
+    ) -> Any:
+        """Quantiles without NaN: `rg.nanquantile`."""
+        return _space().nanquantile(self, q, axis=dim, keepdims=keepdim, method=interpolation)
+
+    def rad2deg(self) -> Any:
+        """Radians in degrees."""
+        return _space().rad2deg(self)
+
+    def rot90(self, k: Integer = 1, dims: Any = (0, 1)) -> Any:
+        """Turned by right angles in the plane of two axes: `rg.rot90`."""
+        return _space().rot90(self, k, dims)
+
+    def unique(
+        self,
+        sorted: Truth = True,
+        return_inverse: Truth = False,
+        return_counts: Truth = False,
+        dim: Any = None,
+    ) -> Any:
+        """The distinct elements in ascending order; and, as asked, which of them each element is,
+        and how often each occurs: `rg.unique`."""
+        found = _space().unique(
+            self, return_inverse=return_inverse, return_counts=return_counts, axis=dim
+        )
+        if not return_inverse:
+            return found
+        shape = self.shape if dim is None else (self.shape[dim],)  # type: ignore[attr-defined]
+        values, inverse, *counts = found
+        return (values, inverse.reshape(shape), *counts)
+
+    def vsplit(self, indices_or_sections: Any) -> Any:
+        """Parts along axis 0: `rg.vsplit`."""
+        return _space().vsplit(self, indices_or_sections)

@@ -1,0 +1,89 @@
+"""Hints: what an error says of a name that another library has."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from typing import Any
+
+import pytest
+
+import retrograd as rg
+from retrograd.coming_from import hints
+from retrograd.coming_from.hints import LIBRARIES, hint, table
+
+# Where names of other libraries would be here.
+HERE: dict[str, Any] = {
+    "torch.Tensor": rg.Tensor, "jax.Array": rg.Tensor, "numpy.ndarray": rg.Tensor, "torch": rg,
+    "numpy": rg, "jax.numpy": rg, "jax": rg, "jax.lax": rg, "jax.nn": rg.nn.functional,
+    "numpy.linalg": rg.linalg, "numpy.fft": rg.fft,
+}  # fmt: skip
+ROOMS = [(library, room) for library in LIBRARIES for room in table(library)]
+
+
+@pytest.mark.parametrize(("library", "room"), ROOMS)
+def test_a_name_is_where_its_table_says(library: str, room: str) -> None:
+    entries = table(library)[room]
+    if room not in HERE:
+        return
+    here = [name for name in entries if hasattr(HERE[room], name)]
+    assert here == [name for name, e in entries.items() if e.kind in ("same", "differs")]
+
+
+@pytest.mark.parametrize(("library", "room"), ROOMS)
+def test_what_is_said_can_be_written(library: str, room: str) -> None:
+    for name, entry in table(library)[room].items():
+        assert (entry.kind == "same") == (not entry.text), name
+        for path in re.findall(r"\brg((?:\.[A-Za-z_]\w*)+)", entry.text):
+            found: Any = rg
+            for part in path.strip(".").split("."):
+                assert hasattr(found, part), f"{room}.{name}: rg{path}"
+                found = getattr(found, part)
+        for method in re.findall(r"(?<![\w.])x\.([a-z_]\w*)", entry.text):
+            assert hasattr(rg.Tensor, method), f"{room}.{name}: x.{method}"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "said"),
+    [
+        (rg.ones(2), "cuda", "rg.backend"),
+        (rg.ones(2), "data", "x.detach()"),
+        (rg.ones(2), "addressable_shards", "rg.backend"),
+        (rg, "compile", "rg.jit"),
+        (rg, "cuda", "rg.backend"),
+        (rg, "save", "rg.io.save_checkpoint"),
+        (rg, "utils", "rg.data"),
+        (rg, "conv2d", "rg.nn.functional.conv2d"),
+        (rg, "ShapeDtypeStruct", "rg.spec"),
+        (rg, "issubdtype", "rg.isdtype"),
+        (rg.ones(2), "reshap", "did you mean 'reshape'?"),
+        (rg, "sofmax", "did you mean 'softmax'?"),
+    ],
+)
+def test_an_absent_name_says_what_to_write(owner: Any, name: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(said)) as error:
+        getattr(owner, name)
+    assert isinstance(error.value, rg.RetrogradError)
+    assert error.value.name == name
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+
+
+def test_no_table_is_read_before_a_message_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(library: str) -> Any:
+        raise AssertionError(library)
+
+    monkeypatch.setattr(hints, "table", read)
+    assert not hasattr(rg.ones(2), "cuda")
+    assert not hasattr(rg, "cuda")
+    assert getattr(rg.ones(2), "cuda", None) is None
+
+
+def test_a_room_that_no_library_has_is_silent() -> None:
+    assert hint("retrograd.gnn", "cuda") == ""
+    assert hint("Tensor", "no such name") == ""
+
+
+def test_tensors_copy_and_pickle_as_before() -> None:
+    x = rg.ones(2)
+    assert copy.deepcopy(x).tolist() == pickle.loads(pickle.dumps(x)).tolist() == [1.0, 1.0]
