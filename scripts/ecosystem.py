@@ -42,10 +42,8 @@ class OneNamespace:
     """A pytest plugin: gives one namespace to the tests of a package, and keeps what became of
     them in a file."""
 
-    def __init__(self, suite: str, peer: str, path: Path) -> None:
-        self.suite, self.peer, self.path = suite, peer, path
-        self.outcomes: dict[str, str] = {}
-        self.reasons: dict[str, str] = {}
+    def __init__(self, suite: str, peer: str, path: Path, every: int) -> None:
+        self.suite, self.peer, self.path, self.every = suite, peer, path, every
         if suite == "sklearn":
             name_to_sklearn(peer)
         if suite == "array_api_extra":
@@ -70,10 +68,10 @@ class OneNamespace:
                 mark.args[1][:] = [self.peer]
 
     def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
-        kept = [item for item in items if self.is_about(item)]
+        kept = [item for item in items if self.is_about(item)][:: self.every]
         items[:] = kept
-        self.outcomes = {item.nodeid: "lost" for item in kept}
-        self.save()
+        for item in kept:
+            self.note(item.nodeid, "lost")
 
     def is_about(self, item: Any) -> bool:
         """Whether a test is one with the namespace."""
@@ -85,20 +83,19 @@ class OneNamespace:
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.when == "call" or report.failed or report.skipped:
-            self.outcomes[report.nodeid] = report.outcome
-            if report.failed and not hasattr(report, "wasxfail"):
-                self.reasons[report.nodeid] = report.longreprtext
-            elif hasattr(report, "wasxfail"):
-                self.outcomes[report.nodeid] = "skipped"
-        self.save()
+            expected = hasattr(report, "wasxfail")
+            reason = report.longreprtext if report.failed and not expected else ""
+            self.note(report.nodeid, "skipped" if expected else report.outcome, reason)
 
-    def save(self) -> None:
-        self.path.write_text(json.dumps({"outcomes": self.outcomes, "reasons": self.reasons}))
+    def note(self, name: str, outcome: str, reason: str = "") -> None:
+        """Add a line on a test, which a later one may take back."""
+        with self.path.open("a") as file:
+            file.write(json.dumps([name, outcome, reason]) + "\n")
 
 
 def name_to_sklearn(peer: str) -> None:
     """Have scikit-learn's lists of namespaces to test with hold one, in both precisions."""
-    array_api = import_module("sklearn.utils._array_api")
+    array_api: Any = import_module("sklearn.utils._array_api")
     place = array_api.NamespaceAndDevice
     device = "cpu" if peer == "torch" else None
     mixed = place("array_api_strict", "device1"), place(peer, device), f"strict to {peer}"
@@ -132,32 +129,36 @@ def files(suite: str) -> Iterator[str]:
             yield str(path)
 
 
-def run(suite: str, peer: str, select: str, limit: float) -> dict[str, dict[str, str]]:
+def run(suite: str, peer: str, limit: float, options: list[str]) -> dict[str, dict[str, str]]:
     """What became of the tests of a suite with a namespace, and why."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "outcomes.json"
         command = [sys.executable, "-m", "scripts.ecosystem", suite, "--peers", peer]
         environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
         try:
-            subprocess.run(
-                [*command, "--into", str(path), "-k", select],
-                env=environment, timeout=limit, check=False, capture_output=True,
+            done = subprocess.run(
+                [*command, "--into", str(path), *options],
+                env=environment, timeout=limit, check=False, capture_output=True, text=True,
             )  # fmt: skip
+            if not path.exists():
+                raise SystemExit(f"{suite} with {peer} did not start: {done.stdout}{done.stderr}")
         except subprocess.TimeoutExpired:
             print(f"{suite} with {peer} took more than {limit:.0f} s")
-        found: dict[str, dict[str, str]] = json.loads(path.read_text())
-        return found
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        outcomes = {name: outcome for name, outcome, _ in lines}
+        reasons = {name: reason for name, _, reason in lines if reason}
+        return {"outcomes": outcomes, "reasons": reasons}
 
 
-def collect(suite: str, peer: str, select: str, into: Path) -> None:
+def collect(suite: str, peer: str, select: str, into: Path, every: int) -> None:
     """Run the tests of a suite here, with pytest's own settings and not those of a project."""
     settings = into.with_suffix(".ini")
     settings.write_text("[pytest]\n")
     paths = list(files(suite))
-    root = str(Path(os.path.commonpath(paths)))
+    root = str(Path(os.path.commonpath([str(Path(path).parent) for path in paths])))
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "-k", select]
     given = [*options, "-c", str(settings), "--rootdir", root, *paths]
-    pytest.main(given, plugins=[OneNamespace(suite, peer, into)])
+    pytest.main(given, plugins=[OneNamespace(suite, peer, into, every)])
 
 
 def main() -> None:
@@ -168,14 +169,18 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds for a suite")
     parser.add_argument("-k", dest="select", default="", help="as pytest's")
     parser.add_argument("--save", type=Path, help="a folder for outcomes as JSON")
+    parser.add_argument("--every", type=int, default=1, help="run one of so many tests")
+    parser.add_argument("--backend", default="llvm", help="of retrograd")
     parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.into:
-        collect(asked.suites[0], asked.peers[0], asked.select, asked.into)
+        with import_module("retrograd").backend(asked.backend):
+            collect(asked.suites[0], asked.peers[0], asked.select, asked.into, asked.every)
         return
+    options = ["-k", asked.select, "--backend", asked.backend, "--every", str(asked.every)]
     for suite in asked.suites:
         for peer in asked.peers:
-            found = run(suite, peer, asked.select, asked.limit)
+            found = run(suite, peer, asked.limit, options)
             counts = Counter(found["outcomes"].values())
             print(f"{suite:22} {peer:10}", dict(counts), flush=True)
             for name, reason in list(found["reasons"].items())[: asked.failures]:

@@ -108,6 +108,7 @@ GRADIENTS = {
     "`x` and updates alike",
     "scatter_mul": "x: `g * scatter_mul(1, index, updates)`, updates: `gather(g, index)` times `x` "
     "and all the other updates of the position",
+    "slice_set": "x: `g`, 0 where an element was replaced, value: the slice of `g`",
     "pad": "x: the part of `g` that holds x, value: the sum of the rest",
     "concat": "to each input its part of `g`",
     "dot_general": "a: `g` contracted with `b` over the free axes of `b`, b: `g` contracted with "
@@ -198,6 +199,7 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "reshape": ({"shape": (6,)}, "x[2,3]"),
     "permute": ({"perm": (1, 0)}, "x[2,3]"),
     "slice": ({"starts": (1,), "stops": (3,), "steps": (1,)}, "x[4]"),
+    "slice_set": ({"starts": (1,), "steps": (1,)}, "x[4] value[2]"),
     "pad": ({"low": (1,), "high": (1,), "interior": (0,)}, "x[3] value[]"),
     "flip": ({"axes": (0,)}, "x[3]"),
     "concat": (AXIS, "a[3] b[2]"),

@@ -18,8 +18,8 @@ FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
 # Packages and single modules, each of which may import itself and what stands above it in the list.
 # The modules of a package without those of the packages within it: these have lines of their own.
 LEVELS = [
-    "errors", "coming_from", "files", "shared", "lazy_import", "tuning", "context_setting",
-    "gc_paused", "pytree", "tree_plan", "accelerate", "ir", "memory_limit",
+    "errors", "coming_from", "files", "shared", "lazy_import", "post_import", "tuning",
+    "context_setting", "gc_paused", "pytree", "tree_plan", "accelerate", "ir", "memory_limit",
     "ops.numerics", "ops", "ops.special.incomplete", "ops.special", "ops.random",
     "ops.random.sampling", "ops.linalg", "autodiff", "ops.control",
     "passes", "passes.lowering", "passes.pipeline",

@@ -456,6 +456,7 @@ from retrograd.ir import int16 as short
 from retrograd.ir import int32 as int
 from retrograd.ir import int64 as long
 from retrograd.lazy_import import attach as _attach
+from retrograd.post_import import watch as _watch
 from retrograd.runtime.backends import available as backends
 from retrograd.scalar import Value
 from retrograd.scalar import jit as _scalar_jit  # noqa: F401 - `jit` traces Values, too
@@ -1345,3 +1346,5 @@ __all__ = [
     "vsplit",
     "vstack",
 ]
+
+_watch({"einops._backends": "retrograd.interop.einops_backend"})

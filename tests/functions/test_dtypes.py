@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -121,3 +122,106 @@ def test_numbers_take_the_dtype_of_arrays():
     assert rg.result_type(True) is rg.bool
     with pytest.raises(rg.DTypeError):
         rg.result_type()
+
+
+# -- the default dtype -----------------------------------------------------------------------------
+@pytest.fixture
+def in_double_precision() -> Iterator[None]:
+    rg.set_default_dtype(rg.float64)
+    yield
+    rg.set_default_dtype(rg.float32)
+
+
+def _made() -> list[rg.Tensor]:
+    """What depends on the default dtype, eagerly and compiled."""
+    n, x32 = rg.arange(1, 4), rg.ones(3, dtype=rg.float32)
+    w = rg.tensor([1.0, 2.0], requires_grad=True)
+    (w * w).sum().backward()
+    assert w.grad is not None
+    assert ((x32 * 0.5).dtype, (x32 * rg.sin(0.5)).dtype) == (rg.float32, rg.float32)
+    assert rg.asarray(np.ones(2, np.float32)).dtype is rg.float32
+    return [
+        rg.zeros(2), rg.eye(2), rg.full((2,), 0.5), rg.tensor([[0.1]]), rg.linspace(0, 1, 3),
+        rg.arange(0.0, 1.0, 0.5), n / 2, n * 2.5, rg.sqrt(n), rg.mean(n), rg.add(1.0, 2.0),
+        rg.where(n > 1, 1.5, 0.0), rg.fft.fftfreq(4), HALVED(n), rg.vmap(lambda i: i * 0.1)(n),
+        rg.random.Generator(0).normal((2,)), rg.nn.Linear(2, 2).weight, w.grad,
+        rg.abs(rg.asarray(3j)),
+    ]  # fmt: skip
+
+
+HALVED = rg.jit(lambda i: i * 0.5)
+
+
+def test_the_default_dtype_is_that_of_python_floats_wherever_they_stand() -> None:
+    assert rg.get_default_dtype() is rg.float32
+    for _ in range(2):
+        assert {x.dtype for x in _made()} == {rg.float32}
+    rg.set_default_dtype("float64")
+    try:
+        info = rg.__array_namespace_info__().default_dtypes()
+        assert (info["real floating"], info["complex floating"]) == (rg.float64, rg.complex128)
+        for _ in range(2):
+            assert {x.dtype for x in _made()} == {rg.float64}
+    finally:
+        rg.set_default_dtype(rg.float32)
+    assert {x.dtype for x in _made()} == {rg.float32}
+
+
+@pytest.mark.usefixtures("in_double_precision")
+def test_double_precision_is_used_and_not_only_shown() -> None:
+    third = (rg.asarray(1) / 3).item()
+    assert third == 1 / 3
+    assert rg.sin(0.5).item() == pytest.approx(np.sin(0.5), rel=1e-15)
+    assert rg.result_type(rg.int64, 1.0) is rg.float64
+    assert (rg.asarray([1.0 + 2j]) * 1j).dtype is rg.complex128
+
+
+def test_what_was_recorded_before_a_change_keeps_its_gradient() -> None:
+    x = rg.tensor([2.0], requires_grad=True)
+    y = (x**3).sum()
+    rg.set_default_dtype(rg.float64)
+    try:
+        y.backward()
+        assert x.grad is not None
+        assert (x.grad.tolist(), x.grad.dtype) == ([12.0], rg.float32)
+    finally:
+        rg.set_default_dtype(rg.float32)
+
+
+def test_a_default_that_cannot_be_and_a_change_inside_of_a_trace_are_refused() -> None:
+    for wrong in (rg.int64, rg.float16, rg.complex64):
+        with pytest.raises(rg.DTypeError, match="float32 or float64"):
+            rg.set_default_dtype(wrong)
+
+    def change(x: rg.Tensor) -> rg.Tensor:
+        rg.set_default_dtype(rg.float64)
+        return x
+
+    with pytest.raises(rg.TraceError, match="call it before"):
+        rg.jit(change)(rg.ones(2))
+    assert rg.get_default_dtype() is rg.float32
+
+
+def test_capabilities_are_those_of_where_they_are_asked_for() -> None:
+    seen = []
+    info = rg.__array_namespace_info__()
+    rg.jit(lambda x: seen.append(info.capabilities()) or x)(rg.ones(1))
+    assert (info.capabilities()["boolean indexing"], seen[0]["boolean indexing"]) == (True, False)
+
+
+def test_operations_that_run_at_once_follow_the_default() -> None:
+    def halves() -> set[Any]:
+        found = set()
+        for _ in range(3):
+            n = rg.arange(1, 4)
+            found |= {(n / 2).dtype, rg.sqrt(n).dtype, rg.mean(n).dtype}
+            (n / 2).numpy()
+        return found
+
+    assert halves() == {rg.float32}
+    rg.set_default_dtype(rg.float64)
+    try:
+        assert halves() == {rg.float64}
+    finally:
+        rg.set_default_dtype(rg.float32)
+    assert halves() == {rg.float32}

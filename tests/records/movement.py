@@ -15,7 +15,7 @@ from retrograd.ir import (
     float32,
     float64,
 )
-from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
+from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice, SliceSet
 from tests.records.common import SIZES, M, N, f64, uses
 from tests.records.record import (
     Array,
@@ -229,6 +229,46 @@ PAD = Record(
 )
 
 
+def replaced(op: Any, x: Array, value: Array) -> Array:
+    y = x.copy()
+    for i in np.ndindex(value.shape):
+        y[tuple(a + k * s for a, k, s in zip(op.starts, i, op.steps, strict=True))] = value[i]
+    return y
+
+
+SLICE_SET = Record(
+    "slice_set",
+    partial(
+        uses,
+        "slice_set",
+        [
+            (SliceSet((1,), (1,)), [(4,), (2,)]),
+            (SliceSet((0, 1), (2, 3)), [(3, 5), (2, 2)]),
+            (SliceSet((0,), (1,)), [(3,), (3,)]),
+            (SliceSet((), ()), [(), ()]),
+            (SliceSet((2,), (5,)), [(4,), (1,)]),
+            (SliceSet((1, 0), (1, 1)), [(3, 2), (0, 2)]),
+            (SliceSet((0, 0, 1, 2), (1, 1, 2, 1)), [(2, 1, 4, 3), (2, 1, 2, 1)]),
+        ],
+    ),
+    replaced,
+    (0, 1),
+    failures=(
+        Failure(SliceSet((1,), (1,)), (f64(3), f64(3)), ShapeError),
+        Failure(SliceSet((-1,), (1,)), (f64(3), f64(1)), ShapeError),
+        Failure(SliceSet((0,), (2,)), (f64(3), f64(3)), ShapeError),
+        Failure(SliceSet((0,), (0,)), (f64(3), f64(1)), ShapeError),
+        Failure(SliceSet((0,), (1,)), (f64(3, 3), f64(1, 1)), ShapeError),
+        Failure(SliceSet((0,), (1,)), (f64(3), f64()), ShapeError),
+        Failure(SliceSet((0,), (1,)), (f64(3), TensorType(float32, (1,))), DTypeError),
+    ),
+    symbolic=(
+        Symbolic(SliceSet((0, 1), (1, 1)), (f64(N, M + 1), f64(N, M)), SIZES),
+        Symbolic(SliceSet((N,), (2,)), (f64(3 * N), f64(N)), SIZES),
+    ),
+)
+
+
 def joined(op: Any, *arrays: Array) -> Array:
     rows = [list(np.moveaxis(a, op.axis, 0)) for a in arrays]
     flat = [row for part in rows for row in part]
@@ -265,4 +305,4 @@ CONCAT = Record(
 
 
 def records() -> list[Record]:
-    return [*MOVING, PAD, CONCAT]
+    return [*MOVING, PAD, SLICE_SET, CONCAT]

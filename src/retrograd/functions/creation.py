@@ -28,7 +28,7 @@ from retrograd.functions.broadcasting import (
     rounded,
 )
 from retrograd.functions.tensor.conversions import on_cpu
-from retrograd.functions.tensor.dlpack import imported
+from retrograd.functions.tensor.dlpack import imported, is_capsule
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import (
     Dim,
@@ -74,9 +74,16 @@ def tensor(
         return Tensor(number(data, as_dtype(dtype or int64)))
     if not requires_grad and has_history(data):
         return _copied(data, dtype) if isinstance(data, LazyTensor) else _joined(data, dtype)
-    array = np.array(as_array(data, dtype), order="C")
+    array = np.array(as_array(_taken(data), dtype), order="C")
     made = Tensor.of(array)
     return made.requires_grad_() if requires_grad else made
+
+
+def _taken(data: Any) -> Any:
+    """Data, or an array on the memory of that of another library: NumPy has not all dtypes."""
+    if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray | np.generic | LazyTensor):
+        return imported(data)
+    return data
 
 
 def has_history(data: Any) -> bool:
@@ -135,8 +142,7 @@ def asarray(
         if copy is False:
             raise ValueError("asarray with copy=False would have to copy here")
         return tensor(obj, dtype)
-    if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic | LazyTensor):
-        obj = imported(obj)
+    obj = _taken(obj)
     array = as_array(obj, dtype)
     if copy is False and not (isinstance(obj, np.ndarray) and np.shares_memory(obj, array)):
         raise ValueError("asarray with copy=False would have to copy here")
@@ -169,7 +175,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     on_cpu(device)
     if isinstance(x, LazyTensor):
         return asarray(x, copy=copy)
-    if not hasattr(x, "__dlpack__"):
+    if not (hasattr(x, "__dlpack__") or is_capsule(x)):
         raise DTypeError(f"from_dlpack takes an array with __dlpack__, not {type(x).__name__}")
     array = imported(x, copy)
     return tensor(array) if copy else asarray(array)

@@ -29,7 +29,7 @@ from retrograd.ir import (
     int64,
 )
 
-VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12"  # of the array API
+VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"  # of the array API
 
 
 def check_version(version: str | None) -> None:
@@ -230,9 +230,10 @@ class NamespaceInfo:
     """What `__array_namespace_info__()` returns."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What of the standard is optional: masks and results of sizes that depend on values work
-        outside of traced functions."""
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+        """What of the standard is optional: masks, and results of sizes that depend on values. They
+        work outside of traced functions, where this is asked for, too."""
+        known = not is_tracing()
+        return {"boolean indexing": known, "data-dependent shapes": known, "max dimensions": None}
 
     def default_device(self) -> str:
         """The device of arrays that are made without one."""

@@ -74,21 +74,27 @@ def _unary(
 
 def _binary(
     name: str, doc: str, op: ops.Elementwise, floating: bool = False, slope: str = "", *,
-    example: str,
+    example: str, booleans: ops.Elementwise | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     def call(x1: ArrayLike, x2: ArrayLike, /) -> Any:
-        return op(*broadcast(x1, x2, floating=floating))
+        operands = broadcast(x1, x2, floating=floating)
+        if booleans is not None and operands[0].dtype is bool_:
+            return booleans(*operands)
+        return op(*operands)
 
-    text = described(doc, op, example, f"rg.{name}", slope, floating=floating)
+    kinds = None if booleans is None else (*op.kinds, "bool")
+    text = described(doc, op, example, f"rg.{name}", slope, floating=floating, kinds=kinds)
     return _named(call, name, text, numbers=True)
 
 
 # fmt: off
-add = _binary("add", "`x1 + x2`.", ops.add, slope="1, 1", example="[1, 2], 10 -> [11, 12]")
+add = _binary("add", "`x1 + x2`; of booleans `x1 | x2`, as in NumPy.", ops.add, slope="1, 1",
+              booleans=ops.bitwise_or, example="[1, 2], 10 -> [11, 12]")
 subtract = _binary("subtract", "`x1 - x2`.", ops.sub,
                    slope="1, -1", example="[1, 2], 10 -> [-9, -8]")
-multiply = _binary("multiply", "`x1 * x2`. An exactly zero cotangent stays zero whatever the other "
-                   "factor is.", ops.mul, slope="x2, x1", example="[1, 2], 10 -> [10, 20]")
+multiply = _binary("multiply", "`x1 * x2`; of booleans `x1 & x2`, as in NumPy. An exactly zero "
+                   "cotangent stays zero whatever the other factor is.", ops.mul, slope="x2, x1",
+                   booleans=ops.bitwise_and, example="[1, 2], 10 -> [10, 20]")
 divide = _binary("divide", "`x1 / x2` in floating point.", ops.div, floating=True,
                  slope="1 / x2, -x1 / x2**2", example="[1, 3], 2 -> [0.5, 1.5]")
 floor_divide = _binary("floor_divide", "`x1 // x2`, rounded down; integers over 0 give 0.",

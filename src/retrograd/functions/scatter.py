@@ -188,9 +188,7 @@ def updated(
     return _scattered_by_key(x, items, adjacent, value, mode)
 
 
-def _scattered_by_key(
-    x: Node, items: list[Any], adjacent: bool, value: Node, mode: str
-) -> Node:
+def _scattered_by_key(x: Node, items: list[Any], adjacent: bool, value: Node, mode: str) -> Node:
     """By index arrays and whole axes."""
     found = look_up(x, items, adjacent)
     axis, places = found.axis, found.places

@@ -12,7 +12,17 @@ from retrograd.ops.assume import Assume
 from retrograd.ops.identity import Alias, Item, StopGradient
 from retrograd.ops.leaf import Constant, Iota, SizeOf
 from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
-from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
+from retrograd.ops.shape import (
+    Concat,
+    Expand,
+    Flip,
+    Pad,
+    Permute,
+    Reshape,
+    Slice,
+    SliceSet,
+    gaps,
+)
 from retrograd.ops.windows import Windows
 
 LAST = np.iinfo(np.int64).min  # where a slice that goes backwards ends
@@ -101,6 +111,19 @@ def concat(w: OnnxWriter, node: Node, names: list[str]) -> str:
 def pad(w: OnnxWriter, node: Node, names: list[str]) -> str:
     a, shape = node.attrs, node.inputs[0].shape
     return framed(w, names[0], names[1], shape, a["low"], a["high"], a["interior"])
+
+
+@rule(SliceSet)
+def slice_set(w: OnnxWriter, node: Node, names: list[str]) -> str:
+    """What is there, and the value where a frame around it is not."""
+    (x, value), a = node.inputs, node.attrs
+    places = zip(x.shape, a["starts"], value.shape, a["steps"], strict=True)
+    high = tuple(d - lo - n - gaps(n) * (s - 1) for d, lo, n, s in places)
+    around = value.shape, a["starts"], high, tuple(s - 1 for s in a["steps"])
+    inside = w.emit("Expand", w.constant(np.True_), w.shape(value.shape))
+    inside = framed(w, inside, w.constant(np.False_), *around)
+    zero = w.constant(np.zeros((), node.dtype.dtype))
+    return str(w.emit("Where", inside, framed(w, names[1], zero, *around), names[0]))
 
 
 def framed(

@@ -219,10 +219,10 @@ class SliceSet(Op):
         if value.dtype is not x.dtype:
             raise DTypeError(f"{self.name} into {x} takes a value of its dtype, not {value}")
         if not len(self.starts) == len(self.steps) == x.rank == value.rank:
-            raise fail(self, x, f"it needs a start, a step and a size of the value {value} per axis")
-        for start, step, n, size in zip(
-            self.starts, self.steps, value.shape, x.shape, strict=True
-        ):
+            raise fail(
+                self, x, f"it needs a start, a step and a size of the value {value} per axis"
+            )
+        for start, step, n, size in zip(self.starts, self.steps, value.shape, x.shape, strict=True):
             if step < 1:
                 raise fail(self, x, f"steps are positive, not {step}")
             spare = (start, size - start - n - gaps(n) * (step - 1))

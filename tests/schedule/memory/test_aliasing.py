@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import retrograd as rg
 from retrograd.errors import IndexRangeError
 from retrograd.ir import Dim, Graph, float32, int64, spec
 from retrograd.ops.elementwise import exp, tanh
@@ -14,7 +15,7 @@ from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.scan import CumSum
 from retrograd.ops.scatter import ScatterSet
-from retrograd.ops.shape import Flip, Permute, expand
+from retrograd.ops.shape import Flip, Permute, Slice, SliceSet, expand
 from retrograd.runtime import fast_call
 from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.executable import Executable
@@ -271,3 +272,59 @@ def test_an_update_of_few_rows_in_place_has_no_loop_over_the_others():
         left = [n for k in plan.kernels for n in k.nests if isinstance(n, MapNest)]
         assert any(4000 in n.loops or 20000 in n.loops for n in copies)
         assert not any(4000 in n.loops or 20000 in n.loops for n in left)
+
+
+def test_updates_of_temporaries_take_their_memory():
+    """Of a chain of updates one kernel copies, the first, and none if it may be the input's."""
+    start, rows, new = x("t", (4000, 5)), x("i", (3,), int64), x("n", (3, 5))
+    part = Slice((10, 0), (13, 5), (1, 1))
+    y = SliceSet((7, 0), (2, 1))(start, part(start) + new)
+    y = ScatterSet(0)(y, rows, new)
+    y = SliceSet((0, 0), (1, 1))(y, part(y) * new)
+    graph = Graph([start, rows, new], [y])
+    arrays = [sample((4000, 5), float32, 0), np.array([7, 3999, 7]), sample((3, 5), float32, 1)]
+    expected = arrays[0].copy()
+    expected[7:12:2] = expected[10:13] + arrays[2]
+    expected[arrays[1]] = arrays[2]
+    expected[:3] = expected[10:13] * arrays[2]
+    np.testing.assert_array_equal(Executable(graph)(arrays)[0], expected)
+    check(graph, arrays, {0: 0})
+    for donate, copies in ((), 1), ([0], 0):
+        plan = KernelPlan(graph, donate=donate)
+        maps = [n for k in plan.kernels for n in k.nests if isinstance(n, MapNest)]
+        assert sum(4000 in n.loops or 20000 in n.loops for n in maps) == copies
+
+
+def test_a_temporary_that_is_read_later_is_not_overwritten():
+    a, new = x("a", (400,)), x("n", (3,))
+    b = CumSum(0)(a)
+    y = SliceSet((5,), (1,))(b, new)
+    z = SliceSet((9,), (1,))(b, new)
+    graph = Graph([a, new], [y, z, CumSum(0)(b)])
+    arrays = [np.arange(400, dtype=np.float32) % 5, np.full(3, -7, np.float32)]
+    for found, expected in zip(
+        Executable(graph)(arrays), compile_graph(graph, "reference")(arrays), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_updates_of_what_a_loop_carries_are_made_in_place():
+    """Two in a step, each of a value that is computed from what is there."""
+
+    def step(i, x):
+        y = x.at[3:5].set(x[7:9] * 2)
+        return y.at[i].add(y[4] + 1)
+
+    def run(x):
+        return rg.fori_loop(0, 6, step, x)
+
+    start = np.arange(5000, dtype=np.float32)
+    expected = start.copy()
+    for i in range(6):
+        expected[3:5] = expected[7:9] * 2
+        expected[i] += expected[4] + 1
+    assert np.array_equal(rg.jit(run)(start), expected)
+    plan = KernelPlan(rg.trace(run, rg.spec((5000,))))
+    inside = [n for k in plan.every for n in k.nests if isinstance(n, MapNest)]
+    assert inside
+    assert not any(5000 in n.loops for n in inside)

@@ -49,14 +49,15 @@ _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.argtypes, _pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
 
 
-def _dtype_of(capsule: Any) -> _DType:
-    """The dtype that a capsule which nobody has taken names; writing to it renames it."""
+def _described(capsule: Any) -> Any:
+    """What a capsule says of its array, which nobody may have taken; writing to it changes that."""
     for name, kind in ((b"dltensor_versioned", _Versioned), (b"dltensor", _Tensor)):
         if _is_valid(capsule, name):
             found: Any = kind.from_address(_pointer(capsule, name))
-            dtype: _DType = found.dtype if kind is _Tensor else found.tensor.dtype
-            return dtype
-    raise DTypeError("__dlpack__() returned no capsule with an array in it")
+            return found if kind is _Tensor else found.tensor
+    raise DTypeError(
+        "there is no array in the capsule, or it has been taken already: a capsule can be used once"
+    )
 
 
 def exported(
@@ -80,7 +81,7 @@ def exported(
     else:  # cannot say that it is not to be written to
         capsule = array.__dlpack__()
     if narrow:
-        _dtype_of(capsule).code = BFLOAT
+        _described(capsule).dtype.code = BFLOAT
     return capsule
 
 
@@ -107,12 +108,17 @@ class _Capsule:
 
 
 def imported(x: Any, copy: bool | None = None) -> Array:
-    """An array on the memory of another library's."""
-    kind, number = x.__dlpack_device__()
-    if int(kind) != CPU[0]:
-        raise BufferError(f"the array is on device {(int(kind), number)}; move it to the CPU first")
-    capsule = _capsule_of(x, copy)
-    dtype = _dtype_of(capsule)
+    """An array on the memory of another library's, which may be given as a capsule."""
+    if is_capsule(x):
+        capsule, place = x, tuple(_described(x).device)
+    else:
+        place = x.__dlpack_device__()
+        capsule = _capsule_of(x, copy) if int(place[0]) == CPU[0] else None
+    if int(place[0]) != CPU[0]:
+        raise BufferError(
+            f"the array is on device {(int(place[0]), place[1])}; move it to the CPU first"
+        )
+    dtype = _described(capsule).dtype
     narrow = (dtype.code, dtype.bits, dtype.lanes) == (BFLOAT, 16, 1)
     if narrow:
         dtype.code = UNSIGNED
@@ -124,6 +130,11 @@ def imported(x: Any, copy: bool | None = None) -> Array:
             f"bits, which retrograd does not compute with; convert them first ({error})"
         ) from None
     return array.view(BFLOAT16) if narrow else array
+
+
+def is_capsule(x: Any) -> bool:
+    """Whether it is a capsule of Python's, such as `torch.utils.dlpack.to_dlpack` gives."""
+    return type(x).__name__ == "PyCapsule"
 
 
 def _capsule_of(x: Any, copy: bool | None) -> Any:

@@ -19,7 +19,7 @@ from retrograd.errors import ArgumentError, DTypeError, GradientError, ShapeErro
 _SAME = """
 all allclose any append apply_along_axis apply_over_axes argmax argmin argpartition argwhere
 array_equal array_equiv array_split astype atleast_1d atleast_2d atleast_3d average bincount block
-broadcast_arrays broadcast_to choose clip column_stack compress concat convolve corrcoef correlate
+broadcast_to choose clip column_stack compress concat convolve corrcoef correlate
 count_nonzero cov cumprod cumsum cumulative_prod cumulative_sum delete diag diag_indices_from
 diagflat diff digitize dsplit dstack ediff1d einsum expand_dims extract flatnonzero flip fliplr
 flipud full_like geomspace gradient histogram2d histogram_bin_edges histogramdd hsplit hstack imag
@@ -302,7 +302,19 @@ def _windows(space: Any, x: Any, window_shape: Any, axis: Any = None, **options:
 
 
 _SORTS = "sort argsort"
+def _broadcast_arrays(space: Any, *args: Any, subok: bool = False) -> tuple[Any, ...]:
+    """Next to tensors there may be what is no number, such as the None of `plt.bar`."""
+    shape = np.broadcast_shapes(*map(np.shape, args))
+    return tuple([
+        space.broadcast_to(x, shape)
+        if hasattr(x, "__array_namespace__") or np.asarray(x).dtype.kind in "biufc"
+        else np.broadcast_to(np.asarray(x), shape)
+        for x in args
+    ])  # fmt: skip
+
+
 WRITTEN: dict[str, Callable[..., Any]] = {
+    "broadcast_arrays": _broadcast_arrays,
     "shape": lambda space, a: a.shape,
     "ndim": lambda space, a: a.ndim,
     "size": lambda space, a, axis=None: a.size if axis is None else a.shape[axis],

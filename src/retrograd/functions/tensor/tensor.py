@@ -272,9 +272,25 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
         return float(self._number(scalar_of(self, "float()")))
 
     def __index__(self) -> int:
-        if not self.dtype.is_integer:
-            raise TypeError(f"a {self.dtype} tensor cannot be used as an index")
+        if not self.dtype.is_integer or self.size != 1:  # Python asks, and goes on after TypeError
+            raise TypeError(f"a tensor of {self._type} is no index: that is a single integer")
         return int(self.item())
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        """`round(x)` is Python's nearest integer of a single number, and `round(x, 2)` a tensor
+        rounded to so many decimals; ties go to even."""
+        if ndigits is None:
+            return int(self._number(scalar_of(el.round(self), "round()")))
+        return el.round(self * 10.0**ndigits) / 10.0**ndigits
+
+    def __trunc__(self) -> int:
+        return int(self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
 
     def __len__(self) -> int:
         if not self.shape:

@@ -46,6 +46,7 @@ def take_inputs(
     output overwrites.
     """
     _delay(kernels, {inputs[j] for j in donated})
+    _check_early(kernels)
     first = 1 + max((at for at, k in enumerate(kernels) if is_check(k)), default=-1)
     writers = _first_writers(kernels)
     readers: dict[Buffer, list[int]] = {inputs[j]: [] for j in donated}
@@ -122,6 +123,21 @@ def in_place(kernels: list[Kernel], pairs: Sequence[tuple[Buffer, Buffer]]) -> l
         rename(kernel, found)
         _drop_copies(kernel)
     return [y in found for _, y in pairs]
+
+
+def _check_early(kernels: list[Kernel]) -> None:
+    """Have indices checked as soon as they are there: before the updates that a check behind them
+    would keep from being made in place."""
+    ready: dict[Buffer, int] = {}
+    places = []
+    for at, kernel in enumerate(kernels):
+        for b in kernel.outs:
+            ready[b] = at
+        early = all(isinstance(nest, CheckNest) for nest in kernel.nests) and kernel.nests
+        last = max((ready.get(b, -1) for b in kernel.reads), default=-1)
+        places.append((last, 1) if early else (at, 0))
+    order = sorted(range(len(kernels)), key=places.__getitem__)
+    kernels[:] = [kernels[k] for k in order]
 
 
 def _first_writers(kernels: Sequence[Kernel]) -> dict[Buffer, int]:
