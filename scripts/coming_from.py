@@ -75,7 +75,8 @@ def rows(said: dict[str, list[str]]) -> str:
 
 def filled(names: list[str]) -> str:
     """Names in lines of a page."""
-    lines, line = [], ""
+    lines: list[str] = []
+    line = ""
     for name in names:
         if len(line) + len(name) + 3 > WIDTH:
             lines, line = [*lines, line.rstrip()], ""

@@ -199,7 +199,7 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "reshape": ({"shape": (6,)}, "x[2,3]"),
     "permute": ({"perm": (1, 0)}, "x[2,3]"),
     "slice": ({"starts": (1,), "stops": (3,), "steps": (1,)}, "x[4]"),
-    "slice_set": ({"starts": (1,), "steps": (1,)}, "x[4] value[2]"),
+    "slice_set": ({"starts": (1,), "stops": (3,), "steps": (1,)}, "x[4] value[2]"),
     "pad": ({"low": (1,), "high": (1,), "interior": (0,)}, "x[3] value[]"),
     "flip": ({"axes": (0,)}, "x[3]"),
     "concat": (AXIS, "a[3] b[2]"),

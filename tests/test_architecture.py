@@ -19,7 +19,7 @@ FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
 # The modules of a package without those of the packages within it: these have lines of their own.
 LEVELS = [
     "errors", "coming_from", "files", "shared", "lazy_import", "post_import", "tuning",
-    "context_setting", "gc_paused", "pytree", "tree_plan", "accelerate", "ir", "memory_limit",
+    "context_setting", "gc_paused", "pytree", "tree_plan", "tensor_type", "accelerate", "ir", "memory_limit",
     "ops.numerics", "ops", "ops.special.incomplete", "ops.special", "ops.random",
     "ops.random.sampling", "ops.linalg", "autodiff", "ops.control",
     "passes", "passes.lowering", "passes.pipeline",

@@ -16,6 +16,7 @@ import retrograd as rg
 from benchmarks.calls.arrays import Arrays, Call
 from benchmarks.calls.draws import draws
 from benchmarks.calls.functional import functional
+from benchmarks.calls.numpy_api import numpy_functions, special_functions
 from retrograd.nn import functional as F
 
 SPACES = {
@@ -103,9 +104,11 @@ def calls(a: Arrays) -> dict[str, Call]:
     for prefix, part in (
         ("rg", _general(a)),
         ("rg", _moving(a)),
+        ("rg", numpy_functions(a)),
         ("rg.linalg", _linalg(a)),
         ("rg.fft", _fft(a)),
         ("rg.special", _special(a)),
+        ("rg.special", special_functions(a)),
         ("rg.nn.functional", functional(a)),
         ("rg.random.Generator", draws(a)),
     ):

@@ -201,7 +201,6 @@ from retrograd.functions.pytorch.arithmetic import (
     clamp,
     clamp_max,
     clamp_min,
-    detach,
     digamma,
     div,
     eq,
@@ -233,6 +232,7 @@ from retrograd.functions.pytorch.arithmetic import (
 )
 from retrograd.functions.pytorch.creation import (
     as_tensor,
+    detach,
     from_numpy,
     is_complex,
     is_floating_point,

@@ -18,6 +18,7 @@ TreeDef = Any
 
 _REGISTERED: set[type] = set()
 _STATEFUL: set[type] = set()
+_PLAIN: set[type] = set()  # of what was met in trees and is neither a container nor one of these
 
 
 class _Attribute(optree.GetAttrEntry):
@@ -45,6 +46,7 @@ def register(
     _REGISTERED.add(cls)
     if holds_state:
         _STATEFUL.add(cls)
+        _PLAIN.discard(cls)
 
 
 def is_state(tree: Any) -> list[bool]:
@@ -54,6 +56,24 @@ def is_state(tree: Any) -> list[bool]:
         held = type(x) in _STATEFUL
         found += [held] * (len(flatten(x)[0]) if held else 1)
     return found
+
+
+def may_hold_state(tree: Any) -> bool:
+    """Whether there may be such an object in a tree; quick to say no."""
+    todo = [tree]
+    for x in todo:
+        kind = type(x)
+        if kind in _PLAIN:
+            continue
+        if isinstance(x, tuple | list):
+            todo += [y for y in x if type(y) not in _PLAIN]
+        elif isinstance(x, dict):
+            todo += [y for y in x.values() if type(y) not in _PLAIN]
+        elif kind in _STATEFUL or dataclasses.is_dataclass(kind):
+            return True
+        else:
+            _PLAIN.add(kind)
+    return False
 
 
 def tops(tree: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:

@@ -309,7 +309,7 @@ class Tuning:
         "the same where threads outnumber processors, or others need them")
 
     assigned_bytes: int = number(1 << 14,
-        "in an array of more, elements are changed in memory, for which what they become is computed")
+        "an array of more is changed in memory, for which what its elements become is computed")
 
     # Data.
     tokenizer_characters: int = number(1 << 16,

@@ -23,7 +23,9 @@ def test_the_code_of_the_page_runs():
 def test_the_page_names_what_there_is():
     text = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
     named = set(
-        re.findall(r"`([A-Z]\w+(?:Dataset|Windows|Lines|Buffer|Folder|Sampler|Tokenizer))", text)
+        re.findall(
+            r"`([A-Z]\w+(?:Dataset|Windows|Lines|Buffer|Folder|Sampler|Stream|Tokenizer)\b)", text
+        )
     )
     assert named
     assert named <= {*data.__all__}

@@ -100,7 +100,7 @@ def test_gradients_through_calls_that_were_seen(grad: bool) -> None:
     for _ in range(5):
         arrays = [rng.normal(size=(2, 4)) for _ in range(2)]
         a, b = [rg.tensor(x, requires_grad=True) for x in arrays]
-        expected = rg.grad(use, argnums=(0, 1))(*arrays)
+        expected = rg.grad(use, argnums=(0, 1))(*arrays)  # type: ignore[arg-type]
         if grad:
             use(a, b).backward()
             assert [x.grad.numpy().tobytes() for x in (a, b)] == [

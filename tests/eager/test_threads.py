@@ -51,7 +51,7 @@ def test_one_jit_function_compiles_once_for_each_signature():
 
 
 def test_threads_that_compile_functions_calling_each_other():
-    f = rg.jit(lambda x, n: x if n == 0 else g(x, n - 1) + 1, static_argnames=("n",))
+    f = rg.jit(lambda x, n: x if n == 0 else g(x, n - 1) + 1, static_argnames=("n",))  # type: ignore[has-type]
     g = rg.jit(lambda x, n: x if n == 0 else f(x, n - 1) * 2, static_argnames=("n",))
     results = together(lambda k: (f if k % 2 else g)(rg.ones(2), 4).tolist())
     assert results == [[7.0, 7.0] if k % 2 else [10.0, 10.0] for k in range(WORKERS)]

@@ -102,7 +102,7 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: rg.repeat(v3, 1.5), rg.ShapeError, r"1\.5"),
     (lambda: rg.repeat(v3, -1), rg.ShapeError, "-1"),
     (lambda: rg.tile(v3, (1.5,)), rg.ShapeError, r"1\.5"),
-    (lambda: rg.pad(x23, ((1, 1),)), rg.ShapeError, "each axis"),
+    (lambda: rg.pad(x23, ((1, 1),) * 3), rg.ShapeError, "each axis"),
     (lambda: rg.pad(v3, (-1, 0)), rg.ShapeError, "-1"),
     (lambda: rg.pad(rg.arange(2), 1, value=1.5), rg.DTypeError, r"1\.5"),
     (lambda: rg.pad(v3, 1, value="a"), rg.DTypeError, "'a'"),

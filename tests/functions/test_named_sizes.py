@@ -21,10 +21,19 @@ SHAPES = {
 FLOATING = [name for name in SHAPES if name not in ("i", "rows", "mask")]
 VALUES = "how many elements there are depends on values; they take size="
 ARRAY = "the call makes a NumPy array of that size"
+SIZES = "which elements are meant depends on the size; they say that it is symbolic"
 NUMBERS = "how many results there are depends on the size; it says what to do instead"
+SYMBOLIC = (
+    "apply_along_axis", "array_split", "convolve", "correlate", "delete", "diag_indices_from",
+    "dsplit", "hsplit", "insert", "polyadd", "polyder", "polyint", "polymul", "polysub", "resize",
+    "tril_indices_from", "triu_indices_from", "vsplit",
+)  # fmt: skip
 EXCEPT = {
     **dict.fromkeys(("argwhere", "nonzero", "unique_all", "unique_counts", "unique_inverse",
-                     "unique_values"), VALUES),
+                     "unique_values", "flatnonzero"), VALUES),
+    **dict.fromkeys(("extract", "intersect1d", "roots", "setdiff1d", "setxor1d", "trim_zeros",
+                     "union1d", "unique"), "how many elements there are depends on values"),
+    **dict.fromkeys(SYMBOLIC, SIZES),
     **dict.fromkeys(("asarray", "tensor"), ARRAY),
     "unstack": NUMBERS,
 }  # fmt: skip
@@ -105,6 +114,12 @@ def test_compiled_values_and_gradients(name):
 def test_what_needs_numbers_says_so(name):
     with pytest.raises(rg.ShapeError, match=r"N is symbolic.*rg.scan and rg.vmap"):
         rg.jit(function(name), shapes={"d": SHAPES})(given(5))
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_what_needs_a_known_size_says_so(name):
+    with rg.backend("reference"), pytest.raises(rg.ShapeError, match="symbolic"):
+        rg.jit(function(f"rg.{name}"), shapes={"d": SHAPES})(given(5))
 
 
 @pytest.mark.parametrize("f", [

@@ -62,7 +62,7 @@ def test_values_and_gradients_are_those_of_pytorch(block: int) -> None:
         theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
         loss = (torch_states(n, edges, *theirs) * torch.tensor(c)).sum()
         loss.backward()
-        value, grads = step(*arrays, edges, c)
+        value, grads = step(*arrays, edges, c)  # type: ignore[call-arg]
         np.testing.assert_allclose(value.numpy(), loss.detach().numpy(), rtol=1e-12, atol=1e-13)
         for mine, x in zip(grads, theirs, strict=True):
             expected = np.zeros(mine.shape) if x.grad is None else x.grad.numpy()

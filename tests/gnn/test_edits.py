@@ -47,7 +47,7 @@ def test_gradients_go_through_edits(kind: str) -> None:
             return ((y + new.node_features) * c[: new.num_nodes]).sum()
 
         arrays = [x, w, s]
-        grads = rg.grad(loss, (0, 1, 2))(*map(rg.tensor, arrays))
+        grads = rg.grad(loss, (0, 1, 2))(*map(rg.tensor, arrays))  # type: ignore[arg-type]
         for k, a in enumerate(arrays):
             for i in list(np.ndindex(a.shape))[::3]:
                 ends = []

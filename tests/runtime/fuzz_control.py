@@ -10,8 +10,9 @@ import numpy as np
 from retrograd.ir import Dim, Graph, Node, TensorType, bool_, float32, float64, full, int64, product
 from retrograd.ops.control import Cond, DagScan, Scan, Sized, WhileLoop
 from retrograd.ops.control.custom import Custom
+from retrograd.ops.control.pure_callback import HostFunction, PureCallback
 from retrograd.ops.elementwise import cast, lt
-from retrograd.ops.identity import Item
+from retrograd.ops.identity import Item, StopGradient
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.reduce import ReduceAny, ReduceMax
 from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
@@ -39,6 +40,17 @@ def custom(f: Fuzz) -> Made:
     if x is None:
         return None
     return Item(0)(Custom("double", 1, Double())(x, x + x)), f.known(x)
+
+
+BACKWARDS = HostFunction(lambda x: x[::-1].copy())
+
+
+def callback(f: Fuzz) -> Made:
+    x = f.pick(lambda x: x.type.rank > 0)
+    if x is None:
+        return None
+    op = PureCallback("backwards", x.shape, x.dtype, BACKWARDS.number, function=BACKWARDS)
+    return op(StopGradient()(x)), f.known(x)
 
 
 def within(f: Fuzz, x: Node) -> Node:
@@ -145,4 +157,4 @@ def dag(f: Fuzz) -> Made:
     return op(edges, order, like(len(pairs[0])), like(n, 2), like(2, 2)), False
 
 
-CONTROL = (mark, custom, scan, cond, while_loop, sized, dag)
+CONTROL = (mark, custom, callback, scan, cond, while_loop, sized, dag)

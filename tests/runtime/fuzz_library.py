@@ -6,11 +6,12 @@ Matrices are near a diagonal of 1, 2, ..., so that no result depends much on the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from retrograd.functions import linalg
+from retrograd.functions.broadcasting import as_node
 from retrograd.ir import Node, evaluate, float32, float64, lookup
 from retrograd.ops import complex as parts
 from retrograd.ops.elementwise import cast
@@ -32,9 +33,9 @@ OTHERS = ("solve", "triangular_solve", "logabsdet", "complement", "cofactor_slop
           "eigvals", "least_squares")  # fmt: skip
 SYMMETRIC = ("cholesky", "eigh", "eigvalsh")
 # Values that are computed elsewhere, with derivatives of their own.
-FUNCTIONS: dict[str, Callable[[Node], Node]] = {
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "polar": polar,
-    "lyapunov": lambda a: lyapunov(linalg.expm(a + transpose(a)), a),
+    "lyapunov": lambda a: lyapunov(as_node(linalg.expm(a + transpose(a))), a),
     "nuclear_norm": lambda a: linalg.matrix_norm(a, ord="nuc"),
     "spectral_norm": lambda a: linalg.matrix_norm(a, ord=2),
     "turn": lambda a: turned(diagonal_of(a), a),
@@ -73,7 +74,7 @@ def library(f: Fuzz) -> Made:
     a = matrix(f, x, f.r.choice((1, 2, 3, 5)))
     name = f.r.choice((*UNARY, *SYMMETRIC, *OTHERS, *FUNCTIONS))
     if name in FUNCTIONS:
-        y = FUNCTIONS[name](a)
+        y: Any = FUNCTIONS[name](a)
     elif name in SYMMETRIC:
         y = lookup(name)()(a + lookup("permute")((1, 0))(a))
     elif name == "solve":

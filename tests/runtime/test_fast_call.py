@@ -199,7 +199,7 @@ def test_an_exception_while_it_runs(monkeypatch):
     for _ in range(2):
         f(make())
     s = make()
-    shaped = type(next(iter(f._traces.values())).program.last)
+    shaped = type(next(iter(f._traces.values())).program.last)  # type: ignore[attr-defined]
 
     def interrupted(self, addresses, arrays):
         raise KeyboardInterrupt

@@ -183,6 +183,6 @@ def test_an_activation_and_its_gradient():
     found = rg.grad(lambda *a: (f(*a) ** 2).sum(), argnums=(0, 1, 2))(w, x, v)
     with rg.backend("reference"):
         expected = rg.grad(lambda *a: (f(*a) ** 2).sum(), argnums=(0, 1, 2))(w, x, v)
-        expected = [e.numpy() for e in expected]
+        expected = [e.numpy() for e in expected]  # type: ignore[assignment]
     for y, e in zip(found, expected, strict=True):
         np.testing.assert_allclose(y.numpy(), e, rtol=1e-3, atol=1e-3)

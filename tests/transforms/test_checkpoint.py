@@ -161,7 +161,7 @@ def check_random_function(seed):
     wrap = wraps[rng.integers(len(wraps))]
     if rng.random() < 0.3:
         inner = wrap
-        wrap = lambda f: rg.checkpoint(inner(f))
+        wrap = lambda f: rg.checkpoint(inner(f))  # type: ignore[operator]
     every = tuple(range(3))
     try:
         found = rg.value_and_grad(whole(wrap), every)(*arrays)

@@ -43,7 +43,7 @@ def unrolled(w, u, xs, reverse=False):
     order = range(xs.shape[0])
     for t in reversed(order) if reverse else order:
         h = rg.tanh(w @ h + u @ xs[t])
-        loss = loss + (h * h).sum()
+        loss = loss + (h * h).sum()  # type: ignore[assignment]
     return loss + h.sum()
 
 
@@ -339,7 +339,7 @@ def test_fori_loop():
 def test_numbers_take_the_dtype_they_meet():
     xs = rg.tensor([1.0, 2.0], dtype=rg.float64)
     assert rg.scan(lambda c, x: (c + x, c), 0, xs)[0].dtype == rg.float64
-    assert rg.cond(xs[0] > 0, lambda: xs[0], lambda: 0).dtype == rg.float64
+    assert rg.cond(xs[0] > 0, lambda: xs[0], lambda: 0).dtype == rg.float64  # type: ignore[attr-defined]
     assert rg.while_loop(lambda s: s < 5, lambda s: s + xs[0], 0).dtype == rg.float64
 
 

@@ -92,7 +92,7 @@ def test_backward(make):
     for _ in range(2):
         x.grad = None
         scalar(f)(x, Y).backward()
-        np.testing.assert_allclose(x.grad.numpy(), rg.grad(scalar(plain))(X, Y).numpy())
+        np.testing.assert_allclose(x.grad.numpy(), rg.grad(scalar(plain))(X, Y).numpy())  # type: ignore[attr-defined]
     with rg.no_grad():
         assert not f(x, Y)["a"].requires_grad
 

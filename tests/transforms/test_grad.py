@@ -173,7 +173,7 @@ def test_norms_and_deviations_have_a_gradient_of_zero_at_zero(f):
     assert rg.grad(f)(x).tolist() == [0, 0, 0]
     assert rg.grad(lambda x: rg.grad(f)(x).sum())(x).tolist() == [0, 0, 0]
     assert rg.jvp(f, (x,), (np.ones(3),))[1].item() == 0
-    assert np.isfinite(rg.grad(f)(np.array([1.0, 0.0, -2.0])).numpy()).all()
+    assert np.isfinite(rg.grad(f)(np.array([1.0, 0.0, -2.0])).numpy()).all()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("f", [lambda a: math.sin(a), lambda a: a.item() ** 2, lambda a: 3.0])

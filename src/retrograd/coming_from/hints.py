@@ -72,15 +72,20 @@ def hint(room: str, name: str) -> str:
 class MissingName(RetrogradError, AttributeError):
     """An attribute that a tensor or a module has not. The message is made when it is shown."""
 
+    _owner: Any
+    _absent: str
+
     def __init__(self, owner: Any, name: str) -> None:
         super().__init__(name)
         self.obj, self.name = owner, name
+        self._owner, self._absent = owner, name
 
     def __str__(self) -> str:
-        owner, name = self.obj, self.name
-        is_module = isinstance(owner, ModuleType)
-        room = owner.__name__ if is_module else "Tensor"
-        what = f"module {room!r}" if is_module else f"{type(owner).__name__!r} object"
+        owner, name = self._owner, self._absent
+        if isinstance(owner, ModuleType):
+            room, what = owner.__name__, f"module {owner.__name__!r}"
+        else:
+            room, what = "Tensor", f"{type(owner).__name__!r} object"
         said = hint(room, name)
         known = [n for n in dir(owner) if not n.startswith("_")]
         return f"{what} has no attribute {name!r}" + (f"; {said}" if said else nearest(name, known))

@@ -12,7 +12,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, ParamSpec, TypeVar, get_args, overload
 
 import numpy as np
 
@@ -32,14 +32,16 @@ from retrograd.ir import Node, Provenance, made_by, provenance
 from retrograd.ir.source import REFUSALS, locate, located, user_source
 from retrograd.ops.identity import StopGradient
 from retrograd.shared import contained
+from retrograd.tensor_type import Tensor
 
 Scalar = bool | int | float
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
 # The annotation of parameters that take tensors, arrays, numbers and nested lists of these.
 ArrayLike = Annotated[Any, "array"]
 
 
-def op_function(f: F, numbers: bool = False) -> F:
+def op_function(f: Callable[P, Any], numbers: bool = False) -> Callable[P, Tensor]:
     """Make a function on nodes callable with tensors.
 
     Parameters annotated `ArrayLike` take tensors, arrays, numbers and nested lists of these; what
@@ -87,10 +89,20 @@ def op_function(f: F, numbers: bool = False) -> F:
     plain = not (rest or f.__defaults__ or code.co_kwonlyargcount)
     if plain and positional == len(arrays) == code.co_argcount:
         if positional == 1:
-            return _of_one(f, call)  # type: ignore[return-value]
+            return _of_one(f, call)
         if positional == 2:
-            return _of_two(f, call, numbers)  # type: ignore[return-value]
-    return with_native_twin(call, 0, f)  # type: ignore[return-value]
+            return _of_two(f, call, numbers)
+    return with_native_twin(call, 0, f)
+
+
+@overload
+def op_function_of_several(f: Callable[P, tuple[Node, ...]]) -> Callable[P, tuple[Tensor, ...]]: ...
+@overload
+def op_function_of_several(f: F) -> F: ...
+def op_function_of_several(f: Any) -> Any:
+    """`op_function` of a function that returns several nodes: in a tuple, or in a class whose
+    fields are said to be tensors, which is what they become."""
+    return op_function(f)
 
 
 def composite(f: F) -> F:
@@ -130,12 +142,12 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
 _METHODS: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[..., Any]]] = {}
 
 
-def operator(f: Callable[..., Any]) -> Callable[..., Any]:
+def operator(f: Callable[..., Any]) -> Callable[[Any, Any], Tensor]:
     """A library function of two arrays as a method: `x + y`."""
     return _METHODS[f][0]
 
 
-def reflected(f: Callable[..., Any]) -> Callable[..., Any]:
+def reflected(f: Callable[..., Any]) -> Callable[[Any, Any], Tensor]:
     """The same with the operands exchanged, for `2 + x`."""
     return _METHODS[f][1]
 

@@ -62,6 +62,7 @@ class HandleBase:
     )  # fmt: skip
 
     _state: Any
+    _buffer: Any
     _epoch: int
 
     def _exchange(self, other: Any) -> None:
@@ -81,10 +82,10 @@ class HandleBase:
     def _assign(self, cls: type, key: Any, value: Any) -> bool:
         """`state[key] = value` where the state is of a class, and nobody else has it; whether it
         was. Other threads may come in between, where there are some."""
-        state = self._state
+        state: Any = self._state
         if state.__class__ is not cls or getrefcount(state) > SOLE or active_count() > 1:
             return False
-        state[key] = value
+        state[key] = value  # type: ignore[index]
         return True
 
     @property

@@ -58,7 +58,7 @@ from retrograd.eager.trace_buffer import (
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.eager.weak_types import is_weak as is_weak_node
 from retrograd.eager.weak_types import weak, wide
-from retrograd.errors import ArgumentError, DonatedError, IndexRangeError, LinAlgError
+from retrograd.errors import ArgumentError, DonatedError, IndexRangeError, LinAlgError, TraceError
 from retrograd.ir import DType, Node, Provenance, Shape, Source, TensorType, as_dtype, made_by
 from retrograd.ops.identity import StopGradient
 from retrograd.runtime.backend import Array
@@ -134,6 +134,7 @@ class Donated(NamedTuple):
         )
 
 
+CHANGES = 1000  # how often other threads may change a tensor while its value is computed
 FIELDS = ("_buffer", "_grad", "_requires_grad")  # filled in when somebody asks
 # Kinds of states; to make `A | B` at each call takes longer than to compare with it.
 RECORDED = (TraceNode, Output)
@@ -417,11 +418,14 @@ class LazyTensor(HandleBase):
         if found is None and self._trace_node is not None:
             execute(self._buffer, (self,))
             found = self._known()
-        if found is None:  # a node, or made one by another thread that was faster than `execute`
+        for _ in range(CHANGES):
+            if found is not None:
+                return found
+            # A node, or made one by another thread that was faster than `execute`; or another
+            # thread has had it stand for something else meanwhile.
             evaluate([self])
             found = self._known()
-            assert found is not None
-        return found
+        raise TraceError("this tensor is changed by another thread faster than it is computed")
 
     def settle(self, array: Array) -> None:
         """Take the computed value, of a weak one in double precision; forget how it came about
@@ -448,7 +452,9 @@ class LazyTensor(HandleBase):
         trace_node = self._trace_node
         if trace_node is None or self._buffer is not buffer:
             return
-        node = buffer.nodes[trace_node.node]
+        node = buffer.nodes.get(trace_node.node)
+        if node is None:
+            return  # another thread has had it stand for something recorded meanwhile
         self._become(node)
         if trace_node.freed:
             FREED.add(node)

@@ -4,10 +4,10 @@ subnormal numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar, Token
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 from weakref import WeakSet
 
 from retrograd.context_setting import Setting
@@ -18,6 +18,7 @@ from retrograd.runtime.denormals import flush_subnormals as flush
 from retrograd.runtime.threads import THREADS, checked, threads_here
 from retrograd.shared import contained
 
+F = TypeVar("F", bound=Callable[..., Any])
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[object | None] = ContextVar("tracing", default=None)
 _HIDDEN_FROM_TAPES: ContextVar[bool] = ContextVar("unseen", default=False)
@@ -49,7 +50,11 @@ def grad_enabled() -> bool:
     return _GRAD.get()
 
 
-def no_grad(f: Callable[..., Any] | None = None) -> Any:
+@overload
+def no_grad(f: None = ...) -> Setting: ...
+@overload
+def no_grad(f: F) -> F: ...
+def no_grad(f: Any = None) -> Any:
     """Results of operations inside the block count as constants: no gradient flows through them.
 
     Also a decorator.

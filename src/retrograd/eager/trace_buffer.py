@@ -430,8 +430,9 @@ def _as_nodes(
         else:
             buffer.stay(held)
     for h in handles:
-        if h._trace_node is not None and not any(x is h for x in gone[h._buffer]):
-            gone[h._buffer].append(h)
+        own = gone.get(h._buffer)  # none if another thread has changed it meanwhile
+        if own is not None and h._trace_node is not None and not any(x is h for x in own):
+            own.append(h)
     parts = [x.part() for x in known if not isinstance(x, TraceBuffer)]
     parts += [buffer.part(held) for buffer, held in gone.items()]
     CURRENT.histories = [ref for ref in CURRENT.histories if isinstance(ref(), Run)]

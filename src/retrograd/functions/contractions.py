@@ -12,6 +12,7 @@ from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import (
     alike,
+    as_node,
     broadcast_shapes,
     broadcast_to,
     listed_axes,
@@ -68,7 +69,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     if b.type.rank <= 2:  # one matrix for every row of a
         return DotGeneral((a.type.rank - 1,), (max(b.type.rank - 2, 0),))(a, b)
     if a.type.rank == 1:
-        y = matmul(reshape(a, (1, k)), b)
+        y = as_node(matmul(reshape(a, (1, k)), b))
         return reshape(y, (*y.shape[:-2], y.shape[-1]))
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = (broadcast_to(n, (*lead, *n.shape[-2:])) for n in (a, b))

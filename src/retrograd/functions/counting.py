@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import (
     alike,
@@ -23,6 +23,7 @@ from retrograd.ops.reduce import ReduceMax, ReduceMin, ReduceSum
 from retrograd.ops.scan import CumSum
 from retrograd.ops.shape import expand, pad, reshape, slice_axis
 from retrograd.ops.sort import SearchSorted
+from retrograd.tensor_type import Tensor
 
 
 def bincount(
@@ -32,7 +33,7 @@ def bincount(
     minlength: int = 0,
     *,
     length: int | None = None,
-) -> Any:
+) -> Tensor:
     """How often each number from 0 on occurs, int64; with `weights`, the sum of these.
 
     The result has `length` elements or, without it, as many as the greatest number asks for, and at
@@ -86,7 +87,7 @@ def histogram(
     range: tuple[float, float] | None = None,
     weights: ArrayLike | None = None,
     density: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Tensor]:
     """How many elements fall into each bin, int64, and the edges of the bins.
 
     `bins` are so many of equal width over `range`, by default from the least to the greatest
@@ -105,10 +106,10 @@ def histogram(
     return counts, edges
 
 
-@op_function
+@op_function_of_several
 def _histogram(
     x: ArrayLike, bins: ArrayLike, range: Any, weights: ArrayLike | None, density: bool, /
-) -> Any:
+) -> tuple[Any, Any]:
     x = flat(as_node(x))
     x = promote_to_float(x)
     if isinstance(bins, int):
@@ -169,7 +170,7 @@ def repeat(
     *,
     total_repeat_length: int | None = None,
     dim: int | None = None,
-) -> Any:
+) -> Tensor:
     """Each element repeated along an axis; None flattens first. `repeats` is a number for all, or
     one for each place along the axis.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 from retrograd.eager.conversion import integer_range
 from retrograd.eager.dispatch import ArrayLike, op_function
@@ -21,11 +21,14 @@ from retrograd.ir import Node, as_dtype, bool_, full
 from retrograd.ops import elementwise as ops
 from retrograd.ops.complex import complex_, imag, real
 from retrograd.ops.identity import StopGradient
+from retrograd.tensor_type import Tensor
+
+P = ParamSpec("P")
 
 
 def _named(
-    call: Callable[..., Any], name: str, doc: str, numbers: bool = False
-) -> Callable[..., Any]:
+    call: Callable[P, Any], name: str, doc: str, numbers: bool = False
+) -> Callable[P, Tensor]:
     call.__name__ = call.__qualname__ = name
     call.__doc__ = doc
     return op_function(call, numbers)
@@ -65,7 +68,7 @@ def described(
 def _unary(
     name: str, doc: str, op: ops.Elementwise, floating: bool = True, slope: str = "", *,
     example: str,
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[[ArrayLike], Tensor]:  # fmt: skip
     def call(x: ArrayLike, /) -> Any:
         return op(*broadcast(x, floating=floating))
 
@@ -75,7 +78,7 @@ def _unary(
 def _binary(
     name: str, doc: str, op: ops.Elementwise, floating: bool = False, slope: str = "", *,
     example: str, booleans: ops.Elementwise | None = None,
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[[ArrayLike, ArrayLike], Tensor]:  # fmt: skip
     def call(x1: ArrayLike, x2: ArrayLike, /) -> Any:
         operands = broadcast(x1, x2, floating=floating)
         if booleans is not None and operands[0].dtype is bool_:
@@ -205,7 +208,9 @@ bitwise_invert = _unary("bitwise_invert", "`~x` of booleans or integers.", ops.b
 # fmt: on
 
 
-def _rounding(name: str, doc: str, op: ops.Elementwise, example: str) -> Callable[..., Any]:
+def _rounding(
+    name: str, doc: str, op: ops.Elementwise, example: str
+) -> Callable[[ArrayLike], Tensor]:
     def call(x: ArrayLike, /) -> Any:
         (x,) = broadcast(x)
         return op(x) if x.dtype.is_inexact else x
@@ -216,7 +221,7 @@ def _rounding(name: str, doc: str, op: ops.Elementwise, example: str) -> Callabl
 
 def _testing(
     name: str, doc: str, op: ops.Elementwise, join: ops.Elementwise, example: str
-) -> Callable[..., Any]:
+) -> Callable[[ArrayLike], Tensor]:
     def call(x: ArrayLike, /) -> Any:
         (x,) = broadcast(x, floating=True)
         return join(op(real(x)), op(imag(x))) if x.dtype.is_complex else op(x)
@@ -399,7 +404,9 @@ def complex_power(a: Node, b: Node) -> Node:
     return ops.one_if(ops.is_zero(b), found)
 
 
-def _logical(name: str, doc: str, op: ops.Elementwise, example: str) -> Callable[..., Any]:
+def _logical(
+    name: str, doc: str, op: ops.Elementwise, example: str
+) -> Callable[[ArrayLike, ArrayLike], Tensor]:
     def call(x1: ArrayLike, x2: ArrayLike, /) -> Any:
         a, b = broadcast(x1, x2)
         return op(ops.cast(a, bool_), ops.cast(b, bool_))
@@ -493,7 +500,7 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     return ops.clamp(*parts)
 
 
-def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """`x` converted to another dtype. Floats become integers by truncation, limited to the range of
     the dtype; NaN becomes 0. Tensors are not changed, so that a copy differs in identity only: with
     `copy=False` a tensor of the dtype is returned itself.
@@ -508,7 +515,7 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None
     if device not in (None, "cpu"):
         raise OptionError(f"tensors are on the CPU, not on device {device!r}")
     if not copy and isinstance(x, LazyTensor) and x.dtype is as_dtype(dtype):
-        return x
+        return x  # type: ignore[return-value]
     return _astype(x, dtype)
 
 

@@ -530,7 +530,7 @@ def fftshift(
     axes: int | Sequence[int] | None = None,
     *,
     dim: int | Sequence[int] | None = None,
-) -> Any:
+) -> Tensor:
     """Move the element of frequency 0 to the middle.
 
     Shape and dtype stay; all axes by default. `AxisError` for an axis that x does not have.
@@ -548,7 +548,7 @@ def ifftshift(
     axes: int | Sequence[int] | None = None,
     *,
     dim: int | Sequence[int] | None = None,
-) -> Any:
+) -> Tensor:
     """The inverse of `fftshift`.
 
     Shape and dtype stay; all axes by default. `AxisError` for an axis that x does not have.

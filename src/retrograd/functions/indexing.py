@@ -40,6 +40,7 @@ from retrograd.ops import shape as ops
 from retrograd.ops.assume import is_less_here
 from retrograd.ops.index import Gather, RavelIndex
 from retrograd.ops.leaf import Iota, SizeOf, constant
+from retrograd.tensor_type import Tensor
 
 
 @op_function
@@ -78,7 +79,7 @@ class Chosen(NamedTuple):
     index: Any
 
 
-def picked(x: LazyTensor, key: Any) -> Any:
+def picked(x: LazyTensor, key: Any) -> Tensor:
     """`x[key]` for a key as a user writes it."""
     items = key if isinstance(key, tuple) else (key,)
     if all(k is None or k is Ellipsis or type(k) in (int, slice) for k in items):
@@ -212,7 +213,7 @@ def _item(k: Any) -> Any:
         ) from None
 
 
-class Box(NamedTuple):
+class BasicIndex(NamedTuple):
     """What a key of slices, integers and new axes takes: starts, stops and steps along all axes in
     ascending order; which axes are reversed then; and the axes of the result, -1 for new ones."""
 
@@ -232,7 +233,7 @@ class Box(NamedTuple):
         return ops.Slice(self.starts, self.stops, self.steps)(x)
 
 
-def box_of(x: Node, items: list[Any]) -> Box:
+def basic_index(x: Node, items: list[Any]) -> BasicIndex:
     """What such a key takes of x."""
     starts: list[Any] = []
     stops: list[Any] = []
@@ -259,17 +260,17 @@ def box_of(x: Node, items: list[Any]) -> Box:
         stops.append(stop)
         steps.append(abs(step))
         axis += 1
-    return Box(tuple(starts), tuple(stops), tuple(steps), tuple(flips), tuple(axes))
+    return BasicIndex(tuple(starts), tuple(stops), tuple(steps), tuple(flips), tuple(axes))
 
 
 def _basic(x: Node, items: list[Any]) -> Node:
     """Slices, integers and new axes."""
-    box = box_of(x, items)
-    if box.flips:
-        x = ops.flip(box.slice(x), box.flips)
-    elif not box.takes_all(x):
-        x = box.slice(x)
-    return ops.reshape(x, tuple(1 if a == -1 else x.shape[a] for a in box.axes))
+    taken = basic_index(x, items)
+    if taken.flips:
+        x = ops.flip(taken.slice(x), taken.flips)
+    elif not taken.takes_all(x):
+        x = taken.slice(x)
+    return ops.reshape(x, tuple(1 if a == -1 else x.shape[a] for a in taken.axes))
 
 
 def _range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.eager.immediate.slicing import joined_by
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions import broadcasting
@@ -194,8 +194,8 @@ def broadcast_to(x: ArrayLike, /, shape: Any) -> Any:
     return broadcasting.broadcast_to(as_node(x), as_shape(shape))
 
 
-@op_function
-def broadcast_arrays(*arrays: ArrayLike) -> Any:
+@op_function_of_several
+def broadcast_arrays(*arrays: ArrayLike) -> tuple[Node, ...]:
     """The arrays repeated to their common shape, as a tuple; dtypes stay.
 
     `ShapeError` where the shapes do not broadcast.
@@ -278,11 +278,11 @@ def stack(arrays: Sequence[ArrayLike], /, axis: int = 0, *, dim: int | None = No
 def stacked(nodes: Sequence[Node], axis: int) -> Node:
     """`stack` of nodes of one type."""
     at = normal_axis(axis, nodes[0].type.rank, "stack", 1)
-    return ops.Concat(at)(*(expand_dims(n, at) for n in nodes))
+    return ops.Concat(at)(*(as_node(expand_dims(n, at)) for n in nodes))
 
 
-@op_function
-def unstack(x: ArrayLike, /, axis: int = 0, *, dim: int | None = None) -> Any:
+@op_function_of_several
+def unstack(x: ArrayLike, /, axis: int = 0, *, dim: int | None = None) -> tuple[Node, ...]:
     """The slices along an axis, as a tuple. How many there are is part of the program, so that a
     symbolic size is refused: `rg.scan` and `rg.vmap` go along such an axis.
 
@@ -296,13 +296,13 @@ def unstack(x: ArrayLike, /, axis: int = 0, *, dim: int | None = None) -> Any:
     x = as_node(x)
     at = normal_axis(axis, x.type.rank, "unstack")
     n = known_size(x, at, "unstack")
-    return tuple(squeeze(ops.slice_axis(x, at, i, i + 1), at) for i in range(n))
+    return tuple(as_node(squeeze(ops.slice_axis(x, at, i, i + 1), at)) for i in range(n))
 
 
-@op_function
+@op_function_of_several
 def split(
     x: ArrayLike, /, sections: int | Sequence[int], axis: int = 0, *, dim: int | None = None
-) -> Any:
+) -> tuple[Node, ...]:
     """Parts along an axis, as a tuple: so many equal parts, or parts of the given sizes.
 
     `[..., n, ...]` to `[..., n_i, ...]`, where the `n_i` sum to n. `ShapeError` where they do not,
@@ -391,7 +391,7 @@ def roll(
     x = as_node(x)
     axis, shift = one_axis(axis, dims or None), one_axis(shift, shifts)
     if axis is None:
-        flat = roll(ops.reshape(x, (x.type.size,)), shift, 0)
+        flat = as_node(roll(ops.reshape(x, (x.type.size,)), shift, 0))
         return ops.reshape(flat, x.shape)
     axes = listed_axes(axis, x.type.rank, "roll")
     shifts = shift if isinstance(shift, tuple | list) else (shift,) * len(axes)
@@ -506,8 +506,8 @@ def triu(x: ArrayLike, /, diagonal: int = 0, *, k: int = 0) -> Any:
     return _triangle(x, k or diagonal, False)
 
 
-@op_function
-def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> Any:
+@op_function_of_several
+def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> tuple[Node, ...]:
     """Coordinate arrays of the grid spanned by vectors, as a tuple.
 
     Each keeps its dtype. Of `[n]` and `[m]`, two arrays `[m, n]`, with `indexing="ij"` `[n, m]`.
@@ -528,5 +528,5 @@ def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> Any:
         for i, n in enumerate(nodes)
     ]
     if indexing == "xy" and len(grids) > 1:
-        grids = [swapaxes(g, 0, 1) for g in grids]
+        grids = [as_node(swapaxes(g, 0, 1)) for g in grids]
     return tuple(grids)

@@ -409,7 +409,7 @@ def std(
     axis, correction, keepdims = _deviating(
         axis, correction, keepdims, dim, keepdim, unbiased, "std"
     )
-    return root(el.sqrt, var(as_node(x), axis, correction, keepdims=keepdims))
+    return root(el.sqrt, as_node(var(as_node(x), axis, correction, keepdims=keepdims)))
 
 
 def root(f: Callable[[Node], Node], x: Node) -> Node:

@@ -106,7 +106,9 @@ def cumulative_prod(
 
 
 @op_function
-def cumsum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Any:
+def cumsum(
+    x: ArrayLike, /, axis: int | None = None, dtype: Any = None, *, dim: int | None = None
+) -> Any:
     """Running sum along an axis, or over the flattened x without one; see `cumulative_sum`.
 
     The shape of x, or `[n]`. `AxisError` for an axis that x does not have.
@@ -115,13 +117,15 @@ def cumsum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Any:
     >>> rg.cumsum([[1, 2], [3, 4]]).tolist()
     [1, 3, 6, 10]
     """
-    x = as_node(x)
+    x, axis = as_node(x), one_axis(axis, dim)
     x = reshape(x, (x.type.size,)) if axis is None else x
     return cumulative_sum(x, axis, dtype)
 
 
 @op_function
-def cumprod(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Any:
+def cumprod(
+    x: ArrayLike, /, axis: int | None = None, dtype: Any = None, *, dim: int | None = None
+) -> Any:
     """Running product along an axis, or over the flattened x without one; see `cumulative_prod`.
 
     The shape of x, or `[n]`. `AxisError` for an axis that x does not have.
@@ -130,7 +134,7 @@ def cumprod(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Any:
     >>> rg.cumprod([[1, 2], [3, 4]]).tolist()
     [1, 2, 6, 24]
     """
-    x = as_node(x)
+    x, axis = as_node(x), one_axis(axis, dim)
     x = reshape(x, (x.type.size,)) if axis is None else x
     return cumulative_prod(x, axis, dtype)
 

@@ -9,9 +9,11 @@ import numpy as np
 
 from retrograd.eager.conversion import holds_arrays
 from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.immediate.slicing import assignment
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.modes import is_tracing
 from retrograd.errors import DTypeError, IndexRangeError, OptionError, ShapeError
+from retrograd.functions import elementwise
 from retrograd.functions.broadcasting import (
     as_node,
     broadcast_shapes,
@@ -19,18 +21,17 @@ from retrograd.functions.broadcasting import (
     normal_axis,
 )
 from retrograd.functions.indexing import (
-    Box,
+    BasicIndex,
     Chosen,
     _basic,
     apart,
-    box_of,
+    basic_index,
     index_of,
     items_of,
     look_up,
     of_dtype,
     together,
 )
-from retrograd.functions import elementwise
 from retrograd.ir import DType, Node, Shape, bool_, full, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
@@ -85,7 +86,8 @@ class IndexUpdater:
         return self._updated(value, "max")
 
     def subtract(self, value: Any) -> Any:
-        """A copy of x in which `value` is subtracted from `x[key]`, as often as the key names it."""
+        """A copy of x in which `value` is subtracted from `x[key]`, as often as the key names
+        it."""
         return self._updated(value, "subtract")
 
     def divide(self, value: Any) -> Any:
@@ -142,9 +144,9 @@ def _names_once(key: Any) -> bool:
     for k in items:
         if isinstance(k, list | tuple):
             k = np.asarray(k) if not holds_arrays(k) else k
-        if not (k is None or k is Ellipsis or isinstance(k, int | slice | np.bool_ | np.integer)):
-            if getattr(k, "dtype", None) not in (bool_, np.bool_):
-                return False
+        plain = k is None or k is Ellipsis or isinstance(k, int | slice | np.generic)
+        if not plain and getattr(k, "dtype", None) not in (bool_, np.bool_):
+            return False
     return True
 
 
@@ -160,6 +162,7 @@ def update(x: Any, key: Any, value: Any, mode: str) -> Any:
 
 
 @op_function
+@assignment
 def updated(
     x: ArrayLike, indices: ArrayLike, key: tuple[Any, ...], value: ArrayLike, mode: str, /
 ) -> Any:
@@ -175,16 +178,16 @@ def updated(
     arrays = any(isinstance(k, Node | Chosen) for k in items)
     whole = [isinstance(k, slice) and k != slice(None) for k in items]
     if not arrays:
-        box = box_of(x, items)
+        taken = basic_index(x, items)
         there = None if mode == "set" else _basic(x, items)
-        return _placed(x, box, value, mode, there)
+        return _placed(x, taken, value, mode, there)
     if any(whole):  # the slices first
         axes = [k for k in items if not (k is None or isinstance(k, Chosen))]
-        box = box_of(x, [k if isinstance(k, slice) else slice(None) for k in axes])
-        part = ops.flip(box.slice(x), box.flips)
+        taken = basic_index(x, [k if isinstance(k, slice) else slice(None) for k in axes])
+        part = ops.flip(taken.slice(x), taken.flips)
         rest = [slice(None) if isinstance(k, slice) else k for k in items]
         part = _scattered_by_key(part, rest, adjacent, value, mode)
-        return _put(x, box, ops.flip(part, box.flips))
+        return _put(x, taken, ops.flip(part, taken.flips))
     return _scattered_by_key(x, items, adjacent, value, mode)
 
 
@@ -201,21 +204,21 @@ def _scattered_by_key(x: Node, items: list[Any], adjacent: bool, value: Node, mo
     return reshape(new, x.shape)
 
 
-def _placed(x: Node, box: Box, value: Node, mode: str, there: Node | None) -> Node:
+def _placed(x: Node, taken: BasicIndex, value: Node, mode: str, there: Node | None) -> Node:
     """By slices, numbers and new axes, which name no element twice."""
-    counts = box.slice(x).shape
-    shape = tuple(1 if a == -1 else counts[a] for a in box.axes)
+    counts = taken.slice(x).shape
+    shape = tuple(1 if a == -1 else counts[a] for a in taken.axes)
     value = _fitted(value, shape)
     if there is not None:
         value = _met(there, value, mode)
-    return _put(x, box, ops.flip(reshape(value, counts), box.flips))
+    return _put(x, taken, ops.flip(reshape(value, counts), taken.flips))
 
 
-def _put(x: Node, box: Box, value: Node) -> Node:
-    """x with a block in place of what a box takes, before any is reversed."""
-    if value.type.size == 0 or box.takes_all(x):
+def _put(x: Node, taken: BasicIndex, value: Node) -> Node:
+    """x with a block in place of what a taken takes, before any is reversed."""
+    if value.type.size == 0 or taken.takes_all(x):
         return x if value.type.size == 0 else value
-    return ops.SliceSet(box.starts, box.steps)(x, value)
+    return ops.SliceSet(taken.starts, taken.stops, taken.steps)(x, value)
 
 
 def _fitted(value: Node, shape: Shape) -> Node:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import ShapeError, TraceError
 from retrograd.functions.broadcasting import alike, as_node, integer
@@ -25,6 +25,7 @@ from retrograd.ops.scan import CumSum
 from retrograd.ops.scatter import ScatterSet
 from retrograd.ops.shape import expand, pad, reshape, slice_axis
 from retrograd.ops.sort import SearchSorted, Sort, positions
+from retrograd.tensor_type import Tensor
 
 
 def known_size(x: Any, what: str, argument: str = "size") -> int:
@@ -96,8 +97,8 @@ def nonzero(
     return tuple(_nonzero(x, size, fill_value))
 
 
-@op_function
-def _nonzero(x: ArrayLike, size: int, fill_value: int, /) -> Any:
+@op_function_of_several
+def _nonzero(x: ArrayLike, size: int, fill_value: int, /) -> list[Any]:
     x = as_node(x)
     if x.type.rank == 0:
         raise ShapeError("nonzero lists positions, and an array without axes has none")
@@ -110,7 +111,7 @@ def _nonzero(x: ArrayLike, size: int, fill_value: int, /) -> Any:
     return found
 
 
-def argwhere(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) -> Any:
+def argwhere(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) -> Tensor:
     """The positions of the elements that are not zero, a row for each; see `nonzero`.
 
     `[n, ndim]`, int64, for n such elements. Without `size` in a traced function it is a
@@ -146,24 +147,24 @@ def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Any:
 class UniqueAll(NamedTuple):
     """What `unique_all` returns."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
 
 
 class UniqueCounts(NamedTuple):
     """What `unique_counts` returns."""
 
-    values: Any
-    counts: Any
+    values: Tensor
+    counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
     """What `unique_inverse` returns."""
 
-    values: Any
-    inverse_indices: Any
+    values: Tensor
+    inverse_indices: Tensor
 
 
 def _ascending(row: Node) -> Node:
@@ -177,8 +178,8 @@ def _ascending(row: Node) -> Node:
     return Gather(0)(by_height, positions(Gather(0)(first, by_height), 0))
 
 
-@op_function
-def _groups(x: ArrayLike, /) -> Any:
+@op_function_of_several
+def _groups(x: ArrayLike, /) -> tuple[Any, Any, Any]:
     """The order of the flattened elements, which of them begin a group of equal ones, and the
     number of groups."""
     row = flat(as_node(x))
@@ -192,8 +193,8 @@ def _groups(x: ArrayLike, /) -> Any:
     return order, begins, ReduceSum((0,))(el.cast(begins, int64))
 
 
-@op_function
-def _unique(x: ArrayLike, order: ArrayLike, begins: ArrayLike, size: int, /) -> Any:
+@op_function_of_several
+def _unique(x: ArrayLike, order: ArrayLike, begins: ArrayLike, size: int, /) -> tuple[Any, ...]:
     x, order, begins = as_node(x), as_node(order), as_node(begins)
     row = flat(x)
     (n,) = row.shape
@@ -255,7 +256,7 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None) -> UniqueInverse
     return UniqueInverse(found.values, found.inverse_indices)
 
 
-def unique_values(x: ArrayLike, /, *, size: int | None = None) -> Any:
+def unique_values(x: ArrayLike, /, *, size: int | None = None) -> Tensor:
     """The distinct elements in ascending order; see `unique_all`.
 
     A vector `[n]`, for x of any shape. Without `size` in a traced function it is a `TraceError`.

@@ -25,6 +25,7 @@ from retrograd.ops.index import Gather, Scatter, ScatterAdd
 from retrograd.ops.reduce import ReduceMax
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul
 from retrograd.ops.shape import expand, pad
+from retrograd.tensor_type import Tensor
 
 
 def _number_of(segment_ids: Any, num_segments: Any, what: str) -> Any:
@@ -65,7 +66,7 @@ def _segments(
     return el.cast(made(0)(first, ids, wide), x.dtype)
 
 
-def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Any:
+def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     """The sum of each segment; 0 for an empty one. The error is at most `17 * eps` times the sum of
     absolute values, whatever the number of elements.
 
@@ -92,7 +93,9 @@ def _zero(dtype: DType) -> int:
     return 0
 
 
-def segment_mean(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Any:
+def segment_mean(
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None
+) -> Tensor:
     """The mean of each segment; 0 for an empty one. Integers become float32.
 
     `[E, ...]` and integers `[E]` give `[num_segments, ...]`; ids outside are an `IndexRangeError`,
@@ -117,7 +120,9 @@ def _segment_mean(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any, /)
     return el.div(total, expand(count, total.shape, tuple(range(1, total.type.rank))))
 
 
-def segment_prod(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Any:
+def segment_prod(
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None
+) -> Tensor:
     """The product of each segment; 1 for an empty one. The gradient is exact where elements are 0.
 
     `[E, ...]` and integers `[E]` give `[num_segments, ...]`; ids outside are an `IndexRangeError`,
@@ -144,7 +149,7 @@ def _most(dtype: DType) -> Any:
     return math.inf if dtype.is_float else np.iinfo(dtype.dtype).max
 
 
-def segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Any:
+def segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     """The maximum of each segment; -inf, or the least integer, for an empty one. NaN if an element
     is NaN; equal maxima share the gradient.
 
@@ -164,7 +169,7 @@ def _segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any, /) 
     return _segments(ScatterMax, data, segment_ids, num_segments, _least, "segment_max")
 
 
-def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Any:
+def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     """The minimum of each segment; inf, or the greatest integer, for an empty one. NaN if an
     element is NaN; equal minima share the gradient.
 
@@ -186,7 +191,7 @@ def _segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any, /) 
 
 def segment_softmax(
     data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None
-) -> Any:
+) -> Tensor:
     """`exp(x)` divided by its sum over the segment, for each element, without overflow: the shape
     of `data`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from retrograd.eager.conversion import as_array
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import (
     alike,
@@ -23,6 +23,7 @@ from retrograd.ops.index import Gather, gather_along
 from retrograd.ops.leaf import SizeOf, constant
 from retrograd.ops.shape import expand, permute, reshape, slice_axis
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
+from retrograd.tensor_type import Tensor
 
 Axis = int | tuple[int, ...] | None
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
@@ -86,8 +87,8 @@ def argsort(
 class TopK(NamedTuple):
     """What `topk` returns."""
 
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 
 
 def topk(
@@ -115,8 +116,8 @@ def topk(
     return TopK(*_topk(x, k, one_axis(axis, dim, -1), largest))
 
 
-@op_function
-def _topk(x: ArrayLike, k: int, axis: int, largest: bool, /) -> Any:
+@op_function_of_several
+def _topk(x: ArrayLike, k: int, axis: int, largest: bool, /) -> tuple[Any, Any]:
     x = as_node(x)
     at = normal_axis(axis, x.type.rank, "topk")
     count, n = integer(k, "topk: the number of elements"), x.shape[at]

@@ -149,6 +149,22 @@ class Permute(LinearOp):
         return Permute((0, *(p + 1 for p in self.perm)))(*inputs)
 
 
+def _taken(op: Slice | SliceSet, x: TensorType) -> TensorType:
+    """The type of what a slice takes."""
+    if not len(op.starts) == len(op.stops) == len(op.steps) == x.rank:
+        raise fail(op, x, f"it needs a start, a stop and a step for each of {x.rank} axes")
+    sizes = []
+    for start, stop, step, size in zip(op.starts, op.stops, op.steps, x.shape, strict=True):
+        if step < 1:
+            raise fail(op, x, f"steps are positive, not {step}")
+        count = (stop - start + step - 1) // step
+        spare = (start, size - start, size - stop, count)
+        if any(not isinstance(d, Dim) and d < 0 for d in spare):
+            raise fail(op, x, f"{start}:{stop}:{step} is not within 0:{size}")
+        sizes.append(count)
+    return x.with_shape(tuple(sizes))
+
+
 @declare
 class Slice(LinearOp):
     """Elements `start, start + step, ...` below `stop` along each axis; steps are positive.
@@ -165,20 +181,7 @@ class Slice(LinearOp):
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
-        if not len(self.starts) == len(self.stops) == len(self.steps) == x.rank:
-            raise fail(self, x, f"it needs a start, a stop and a step for each of {x.rank} axes")
-        sizes = []
-        for start, stop, step, size in zip(
-            self.starts, self.stops, self.steps, x.shape, strict=True
-        ):
-            if step < 1:
-                raise fail(self, x, f"steps are positive, not {step}")
-            count = (stop - start + step - 1) // step
-            spare = (start, size - start, size - stop, count)
-            if any(not isinstance(d, Dim) and d < 0 for d in spare):
-                raise fail(self, x, f"{start}:{stop}:{step} is not within 0:{size}")
-            sizes.append(count)
-        return x.with_shape(tuple(sizes))
+        return _taken(self, x)
 
     def reference(self, *arrays: Any) -> Any:
         (x,) = arrays
@@ -200,8 +203,7 @@ class Slice(LinearOp):
 
 @declare
 class SliceSet(Op):
-    """Replace the elements that a slice takes: `y = x`, then `y[start], y[start + step], ...` along
-    each axis are those of `value`; steps are positive.
+    """Replace the elements that `slice` takes: `y = x`, but `slice(y)` is the value.
 
     The gradient goes to the value; an element that is replaced gets none.
     """
@@ -212,22 +214,20 @@ class SliceSet(Op):
     )
     arity = 2
     starts: Shape
+    stops: Shape
     steps: tuple[int, ...]
+
+    @property
+    def _slice(self) -> Slice:
+        return Slice(self.starts, self.stops, self.steps)
 
     def infer(self, *types: TensorType) -> TensorType:
         x, value = types
-        if value.dtype is not x.dtype:
-            raise DTypeError(f"{self.name} into {x} takes a value of its dtype, not {value}")
-        if not len(self.starts) == len(self.steps) == x.rank == value.rank:
-            raise fail(
-                self, x, f"it needs a start, a step and a size of the value {value} per axis"
-            )
-        for start, step, n, size in zip(self.starts, self.steps, value.shape, x.shape, strict=True):
-            if step < 1:
-                raise fail(self, x, f"steps are positive, not {step}")
-            spare = (start, size - start - n - gaps(n) * (step - 1))
-            if n != 0 and any(not isinstance(d, Dim) and d < 0 for d in spare):
-                raise fail(self, x, f"{n} elements from {start} by {step} are not within 0:{size}")
+        expected = _taken(self, x)
+        if value != expected:
+            if value.dtype is not x.dtype:
+                raise DTypeError(f"{self.name} into {x} takes a value of its dtype, not {value}")
+            raise fail(self, x, f"the value must be {expected}, not {value}")
         return x
 
     def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
@@ -235,26 +235,13 @@ class SliceSet(Op):
 
     def reference(self, *arrays: Any) -> Any:
         x, value = arrays
-        y = x.copy()
-        if value.size:
-            y[self._key(value.shape)] = value
+        y = np.array(x)
+        ends = [a + n * s for a, n, s in zip(self.starts, value.shape, self.steps, strict=True)]
+        y[tuple(map(slice, self.starts, ends, self.steps))] = value
         return y
 
-    def _key(self, shape: Shape) -> tuple[slice, ...]:
-        ends = [index(a + n * s) for a, n, s in zip(self.starts, shape, self.steps, strict=True)]
-        return tuple(map(slice, map(index, self.starts), ends, self.steps))
-
-    def _read(self, x: Node, like: Node) -> Node:
-        """The elements that are replaced."""
-        stops = tuple(
-            a + n + gaps(n) * (s - 1)
-            for a, n, s in zip(self.starts, like.shape, self.steps, strict=True)
-        )
-        return Slice(self.starts, stops, self.steps)(x)
-
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        _, value = inputs
-        return self(g, full(0, value.type)), self._read(g, value)
+        return self(g, full(0, inputs[1].type)), self._slice(g)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         (tx, tv), (x, value) = tangents, inputs
@@ -265,7 +252,8 @@ class SliceSet(Op):
         )
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
-        return SliceSet((0, *self.starts), (1, *self.steps))(*stack_front(size, batched, inputs))
+        wider = SliceSet((0, *self.starts), (size, *self.stops), (1, *self.steps))
+        return wider(*stack_front(size, batched, inputs))
 
 
 @declare

@@ -445,7 +445,7 @@ def _flat_tree(params: Any, values: Any) -> Tensor:
 def _moved_tree(params: Any, change: Tensor) -> Any:
     """The tree with a vector added to the leaves that learn."""
     leaves, learns = learning_leaves(params)
-    at = 0
+    at: Any = 0
     new = list(leaves)
     for i, (p, yes) in enumerate(zip(leaves, learns, strict=True)):
         if yes:

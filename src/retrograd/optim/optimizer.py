@@ -7,7 +7,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, NamedTuple, Self, TypedDict
+from typing import Any, NamedTuple, Self, TypedDict, TypeVar, overload
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from retrograd.shared import completed, contained
 from retrograd.tracing.scope import is_differentiating
 
 Rate = float | Callable[[Any], Any]
+R = TypeVar("R")
 Slots = dict[str, Tensor]
 
 
@@ -280,6 +281,10 @@ class Optimizer:
         for p in self._parameters():
             p.grad = None if p.grad is None else rg.zeros_like(p.detach())
 
+    @overload
+    def step(self, closure: None = ...) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], R]) -> R: ...
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient. A `closure` computes the loss and its
         gradients before; what it returns is returned."""
@@ -548,8 +553,8 @@ class Optimizer:
         ]
 
     def update(
-        self, params: Any, grads: Any, state: Mapping[str, Any], *, lr: Rate | Any = None
-    ) -> tuple[Any, dict[str, Any]]:
+        self, params: R, grads: Any, state: Mapping[str, Any], *, lr: Rate | Any = None
+    ) -> tuple[R, dict[str, Any]]:
         """Parameters and state after a step; the arguments are left as they are.
 
         `params` and `grads` are trees of the same structure. Of a module only parameters that are

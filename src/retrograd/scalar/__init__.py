@@ -1,7 +1,7 @@
 """`Value`: a scalar that records, in the manner of micrograd, on a tape of numbers."""
 
 import importlib.util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retrograd.scalar import recorder
 
@@ -14,6 +14,9 @@ else:
 
 # The compiled recorder has rows in arrays only, which takes LLVM to go through.
 _CHOSEN = "compiled" if importlib.util.find_spec("llvmlite") else "python"
-Value = RECORDERS.get(_CHOSEN, recorder.Value)
+if TYPE_CHECKING:
+    from retrograd.scalar.recorder import Value as Value
+else:
+    Value = RECORDERS.get(_CHOSEN, recorder.Value)
 
 __all__ = ["RECORDERS", "Value"]

@@ -19,7 +19,7 @@ from retrograd.scalar.machine.selection import address
 from retrograd.scalar.operands import number_of
 from retrograd.scalar.reclaim import measure
 from retrograd.scalar.scalar import Scalar
-from retrograd.scalar.slow_path import construct, record, refuse
+from retrograd.scalar.slow_path import SIGNATURE, construct, record, refuse
 from retrograd.scalar.tape import (
     LOCK,
     OPEN,
@@ -168,3 +168,4 @@ Value = _value.make(
 )
 Value._class = Value
 Value.__doc__ = Scalar.__doc__
+Value.__signature__ = SIGNATURE

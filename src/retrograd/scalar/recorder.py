@@ -8,7 +8,7 @@ from typing import Any
 from retrograd.scalar.machine import BY_NAME
 from retrograd.scalar.operands import number_of
 from retrograd.scalar.scalar import Scalar
-from retrograd.scalar.slow_path import construct, record, refuse
+from retrograd.scalar.slow_path import SIGNATURE, construct, record, refuse
 from retrograd.scalar.tape import (
     LOCK,
     NOWHERE,
@@ -125,7 +125,7 @@ class Value(Scalar):
     __doc__ = Scalar.__doc__
     __slots__ = ("_data", "_grad", "_label", "_row", "_tape")
 
-    def __init__(self, data: float, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, data: Any, *args: Any, **kwargs: Any) -> None:
         if type(data) is float and not args and not kwargs:
             self._set_leaf(data, "")
         else:
@@ -234,3 +234,4 @@ def _made(tape: Any, row: int) -> Value:
 
 
 Value._class = Value
+Value.__signature__ = SIGNATURE  # type: ignore[attr-defined]

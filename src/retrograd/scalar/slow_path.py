@@ -3,6 +3,7 @@ what a `Value` is constructed from."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +66,10 @@ def construct(
             look(self._tape, self._row)
     if label:
         self.label = label
+
+
+_ITSELF, *_PARTS = inspect.signature(construct).parameters.values()
+SIGNATURE = inspect.Signature(_PARTS)  # of the class
 
 
 def append(

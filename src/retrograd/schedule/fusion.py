@@ -46,7 +46,6 @@ from retrograd.passes.lowering.libcall import LibCall
 from retrograd.passes.lowering.strided_views import reads_once, reads_windows, slides
 from retrograd.tuning import TUNING
 
-
 # Which input of an update goes to the first one, whose memory the result may take.
 UPDATES: dict[type, int] = {Scatter: 2, SliceSet: 1}
 
@@ -194,7 +193,8 @@ class Fusion:
         if isinstance(node.prim, LibCall) and (position or not node.prim.initialises_output):
             own.forced = True
         if any(
-            isinstance(node.prim, kind) and position == at
+            isinstance(node.prim, kind)
+            and position == at
             and (self._reads(x, node.inputs[0]) or self._is_of(x, node.inputs[0]))
             for kind, at in UPDATES.items()
         ):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, Trait, evaluate, nested
 from retrograd.ops.assume import Assume
-from retrograd.ops.shape import Pad, Slice
+from retrograd.ops.shape import Pad, Slice, SliceSet
 from retrograd.tuning import TUNING
 
 
@@ -68,7 +68,7 @@ def _fits(node: Node) -> bool:
     """Whether a node makes sense for all sizes: a slice or a padding whose ends are known."""
     (x, *_), prim = node.inputs, node.prim
     known: Iterable[int | Dim]
-    if isinstance(prim, Slice):
+    if isinstance(prim, Slice | SliceSet):
         ends = zip(prim.starts, prim.stops, x.shape, strict=True)
         known = [d for a, b, n in ends for d in (a, n - a, n - b) if d != n]
     elif isinstance(prim, Pad):

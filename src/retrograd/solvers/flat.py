@@ -45,11 +45,12 @@ def flat(x: Any, what: str, keep: bool = False) -> tuple[Tensor, Unflat]:
     kept: list[Any] = [None if i in places else a for i, a in enumerate(arrays)]
 
     def back(v: Tensor) -> Any:
-        new, start = list(kept), 0
+        new: list[Any] = list(kept)
+        start: Any = 0
         for i, size, shape, dtype in kinds:
             piece = v if len(kinds) == 1 else v[start : start + size]
             new[i] = astype(reshape(piece, shape), dtype)
-            start = start + size
+            start += size
         return pytree.unflatten(structure, new)
 
     return vector, back

@@ -40,10 +40,10 @@ class Objective:
         self.x0: Array = np.array(vector.detach().numpy(), np.float64)
         self._back = back
 
-        def of_vector(v: Tensor) -> Any:
+        def of_vector(v: Any) -> Any:
             return astype(f(back(v)), float64)
 
-        def along(v: Tensor, p: Tensor) -> Any:
+        def along(v: Any, p: Any) -> Any:
             return jvp(grad(of_vector), (v,), (p,))[1]
 
         self._both = jit(value_and_grad(of_vector))

@@ -11,16 +11,14 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from optree import PyTreeKind
 
 from retrograd import pytree
 from retrograd.eager.lazy_tensor import LazyTensor
-from retrograd.ir import Dim, Node, reachable
+from retrograd.ir import Node, reachable
 from retrograd.tree_plan import OBJECTS, Items, ModuleNode, ParameterLeaf, Subtree
 
 Place = tuple[Any, ...]  # steps from a tree to a leaf: keys and positions, and an `Attribute`
-_PLAIN = (LazyTensor, np.ndarray, np.generic, bool, int, float, complex, str, Dim, type(None))
 
 
 class Attribute(str):
@@ -90,15 +88,6 @@ def _of_object(node: Any, path: Place, held: bool) -> list[tuple[Any, bool]]:
     return [found[i] for i in range(node.num_children)]
 
 
-def may_hold_modules(tree: Any) -> bool:
-    """Whether there may be a module in a tree; quick to say no of tensors and lists of them."""
-    if isinstance(tree, _PLAIN):
-        return False
-    if type(tree) in (tuple, list):
-        return any(map(may_hold_modules, tree))
-    return any(map(may_hold_modules, tree.values())) if type(tree) is dict else True
-
-
 def changed(tree: Any, before: Sequence[Any], structure: Any) -> list[tuple[Place, Any]]:
     """What is another tensor in the modules of a tree than before."""
     after, now = pytree.flatten(tree)
@@ -131,15 +120,13 @@ class StateWatch:
     __slots__ = ("_before", "_structure", "_tree")
 
     def __init__(self, tree: Any, structure: Any = None, leaves: Any = None) -> None:
-        self._tree = tree if may_hold_modules(tree) else None
+        self._tree = tree
         self._before, self._structure = leaves, structure
-        if self._tree is not None and leaves is None:
+        if leaves is None:
             self._before, self._structure = pytree.flatten(tree)
 
     def lost(self, result: Any) -> list[tuple[Place, Any]]:
         """What has changed and is not among what the function returned."""
-        if self._tree is None:
-            return []
         found = changed(self._tree, self._before, self._structure)
         if not found:
             return []

@@ -190,6 +190,8 @@ def called_on(
     with differentiating(inner):
         leaves = [Tensor(n, n.dtype.is_inexact) for n in inner]
         new = pytree.unflatten(structure, leaves)
+        if not pytree.may_hold_state(new):
+            return f(*new, **kwargs), []
         watch = StateWatch(new, structure, leaves)
         with calling():
             result = f(*new, **kwargs)

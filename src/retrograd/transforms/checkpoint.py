@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from retrograd import pytree
 from retrograd.context_setting import restored
 from retrograd.eager.lazy_tensor import LazyTensor, materialize_all
 from retrograd.eager.listeners import shown
-from retrograd.eager.modes import unseen
+from retrograd.eager.modes import calling, unseen
 from retrograd.errors import OptionError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Node, Trait, full, spec
 from retrograd.ops.remat import Keep, RegionIn, RegionOut
 from retrograd.tracing.module_state import settled, with_state
 from retrograd.tracing.scope import alias, need_function
+from retrograd.tracing.transformed import Transformed
 from retrograd.transforms.remat_budget import RematSegment, pieces_within
 
 Policy = str | int | Callable[[Node], bool] | None
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+@overload
+def checkpoint(
+    f: Callable[P, R], *, policy: Policy = ..., sizes: Mapping[str, int] | None = ...
+) -> Transformed[P, R]: ...
+@overload
+def checkpoint(
+    f: None = ..., *, policy: Policy = ..., sizes: Mapping[str, int] | None = ...
+) -> Callable[[Callable[P, R]], Transformed[P, R]]: ...
 def checkpoint(
     f: Callable[..., Any] | None = None,
     *,
@@ -78,8 +90,10 @@ def checkpoint(
         ]
         start = full(0, spec(())).id
         inner_args, inner_kwargs = pytree.unflatten(structure, new)
-        with restored(), unseen():  # tapes are shown the region
-            ends, shape = pytree.flatten(with_state(f)(*inner_args, **inner_kwargs))
+        with restored(), unseen(), calling():  # tapes are shown the region
+            holds = pytree.may_hold_state((args, kwargs))
+            called = with_state(f) if holds else f
+            ends, shape = pytree.flatten(called(*inner_args, **inner_kwargs))
         at = [i for i, y in enumerate(ends) if isinstance(y, LazyTensor)]
         outputs = region([ends[i].node for i in at], start, chosen, sizes or {})
         for i, y in zip(at, outputs, strict=True):

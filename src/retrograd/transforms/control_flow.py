@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -44,14 +44,18 @@ SCAN_USAGE = (
 LOOP_USAGE = "give two functions of the state, rg.while_loop(lambda s: s < 9, lambda s: s * 2, 1)"
 
 
+S = TypeVar("S")
+Y = TypeVar("Y")
+
+
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
+    f: Callable[[Any, Any], tuple[S, Y]],
     carry: Any,
     xs: Any = None,
     length: int | Dim | None = None,
     reverse: bool = False,
     checkpoint: Policy = None,
-) -> tuple[Any, Any]:
+) -> tuple[S, Y]:
     """A loop as one operation: `carry, ys[t] = f(carry, xs[t])` for t = 0, ..., length - 1.
 
     Returns the last carry and the ys stacked along a new first axis. `carry`, `xs` and what f
@@ -167,10 +171,10 @@ def settle(state: ArgumentNodes, ends: Sequence[Node], what: str) -> dict[int, D
 def fori_loop(
     lower: Any,
     upper: Any,
-    body: Callable[[Any, Any], Any],
+    body: Callable[[Any, Any], S],
     init: Any,
     checkpoint: Policy = None,
-) -> Any:
+) -> S:
     """`value = body(i, value)` for i = lower, ..., upper - 1, starting with `init`.
 
     i is an int64 tensor. Bounds that are Python's integers, or `Dim`s, make a `scan`, others a
@@ -219,11 +223,11 @@ def _bound(value: Any, name: str) -> Tensor:
 
 def while_loop(
     cond: Callable[[Any], Any],
-    body: Callable[[Any], Any],
+    body: Callable[[Any], S],
     state: Any,
     max_steps: int | None = None,
     checkpoint: Policy = None,
-) -> Any:
+) -> S:
     """`state = body(state)` for as long as `cond(state)` is true; returns the state at the end.
 
     The state is a tree that keeps its structure, shapes and dtypes; `cond` returns one boolean.
@@ -287,7 +291,7 @@ def _condition(value: Any, what: str) -> Node:
     )
 
 
-def cond(pred: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> Any:
+def cond(pred: Any, f: Callable[..., Y], g: Callable[..., Y], *args: Any) -> Y:
     """`f(*args)` if `pred` is true, otherwise `g(*args)`.
 
     `pred` is one boolean; both functions are traced and return trees of the same structure, shapes

@@ -6,13 +6,13 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from retrograd import pytree
 from retrograd.context_setting import Setting, restored
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.listeners import shown
-from retrograd.eager.modes import grad_enabled, is_tracing
+from retrograd.eager.modes import calling, grad_enabled, is_tracing
 from retrograd.errors import GradientError, OptionError
 from retrograd.functions.broadcasting import integer
 from retrograd.functions.tensor.tensor import Tensor
@@ -26,14 +26,20 @@ from retrograd.transforms.custom_rule_ops import ForwardRule, Operands, ReverseR
 _COVERED: ContextVar[frozenset[Any]] = ContextVar("covered", default=frozenset())
 
 
-class _Custom:
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Custom(Generic[P, R]):
     """A function with a rule for its derivatives. Call it like the function."""
 
-    def __init__(self, f: Callable[..., Any], nondiff_argnums: int | Sequence[int]) -> None:
+    def __init__(self, f: Callable[P, R], nondiff_argnums: int | Sequence[int]) -> None:
         self._what = type(self).__name__
         need_function(f, self._what)
         functools.update_wrapper(self, f)
-        self._f = f
+        self._f: Callable[..., Any] = f
         self._name = getattr(f, "__name__", type(f).__name__)
         given = [nondiff_argnums] if isinstance(nondiff_argnums, int) else list(nondiff_argnums)
         self._fixed = frozenset(integer(i, f"{self._what}: nondiff_argnums") for i in given)
@@ -43,19 +49,29 @@ class _Custom:
     def __repr__(self) -> str:
         return f"<{self._what} of {self._name}>"
 
+    @overload
+    def __get__(self, instance: None, owner: Any = ...) -> Self: ...
+    @overload
+    def __get__(
+        self: _Custom[Concatenate[Any, Q], R], instance: object, owner: Any = ...
+    ) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        args = self._positional(args, kwargs)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._applied(self._positional(args, kwargs))
+
+    def _applied(self, args: tuple[Any, ...]) -> Any:
         if self in _COVERED.get():
-            return self._f(*args)
+            with calling():
+                return self._f(*args)
         fixed = tuple(a for i, a in enumerate(args) if i in self._fixed)
         moving = tuple(a for i, a in enumerate(args) if i not in self._fixed)
         operands = Operands(self._name, self._what, fixed, moving)
         tracked = [x for x in operands.tensors if x.dtype.is_inexact and x._requires_grad]
         if not (is_tracing() or (tracked and grad_enabled())):
-            return self._f(*args)
+            with calling():
+                return self._f(*args)
         return self._recorded(args, operands, bool(tracked))
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -111,7 +127,7 @@ class _Custom:
                 )
 
 
-class custom_vjp(_Custom):
+class custom_vjp(_Custom[P, R]):
     """A function whose reverse rule is given: `fwd` and `bwd`, here or by `f.defvjp(fwd, bwd)`.
 
     `fwd(*args)` returns `(out, residuals)`, where `out` is what `f(*args)` returns, and residuals
@@ -145,7 +161,7 @@ class custom_vjp(_Custom):
 
     def __init__(
         self,
-        f: Callable[..., Any],
+        f: Callable[P, R],
         fwd: Callable[..., Any] | None = None,
         bwd: Callable[..., Any] | None = None,
         nondiff_argnums: int | Sequence[int] = (),
@@ -168,7 +184,9 @@ class custom_vjp(_Custom):
             )
         inner = [alias(n) for n in operands.nodes]
         with restored(), Setting(_COVERED, _COVERED.get() | {self}):
-            found = self._fwd(*self._arranged(operands.fixed, operands.filled(inner)))
+            given = self._arranged(operands.fixed, operands.filled(inner))
+            with calling():
+                found = self._fwd(*given)
         if not (isinstance(found, tuple | list) and len(found) == 2):
             raise GradientError(
                 f"custom_vjp: the fwd of {self._name} returns (out, residuals), not "
@@ -184,14 +202,14 @@ class custom_vjp(_Custom):
         return self._finished(out, operands, extra, rule, tracked, inner)
 
 
-class implicit_vjp(custom_vjp):
+class implicit_vjp(custom_vjp[P, R]):
     """The same for a rule that gives the derivatives of what f computes, in another way than by its
     steps: of the solution of an equation, say. Patterns of sparse derivatives follow the steps."""
 
     _implicit = True
 
 
-class custom_jvp(_Custom):
+class custom_jvp(_Custom[P, R]):
     """A function whose forward rule is given: `jvp`, here or by `f.defjvp(jvp)`.
 
     `jvp(primals, tangents)` gets the arguments and their tangents as tuples, with zeros for what
@@ -217,7 +235,7 @@ class custom_jvp(_Custom):
 
     def __init__(
         self,
-        f: Callable[..., Any],
+        f: Callable[P, R],
         jvp: Callable[..., Any] | None = None,
         nondiff_argnums: int | Sequence[int] = (),
     ) -> None:
@@ -226,7 +244,7 @@ class custom_jvp(_Custom):
         if jvp is not None:
             self.defjvp(jvp)
 
-    def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
+    def defjvp(self, jvp: F) -> F:
         """Set the rule. Also a decorator."""
         need_function(jvp, "custom_jvp: the rule")
         self._jvp = jvp
@@ -238,6 +256,8 @@ class custom_jvp(_Custom):
                 f"custom_jvp: {self._name} has no rule yet; call {self._name}.defjvp(jvp)"
             )
         inner = [alias(n) for n in operands.nodes]
-        out = self._f(*self._arranged(operands.fixed, operands.filled(inner)))
+        given = self._arranged(operands.fixed, operands.filled(inner))
+        with calling():
+            out = self._f(*given)
         rule = ForwardRule.of(self._jvp, operands, out)
         return self._finished(out, operands, [], rule, tracked, inner)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from retrograd import pytree
 from retrograd.autodiff import pullback, seeds
@@ -37,12 +37,40 @@ from retrograd.tracing.scope import (
     to_node,
     with_aux,
 )
+from retrograd.tracing.transformed import Transformed
 from retrograd.transforms.grad_cache import eager_gradients, outside, release, stand_ins
 
+# The gradient has the type of the argument. Bound, so that lambdas are taken as they are.
+A = TypeVar("A", bound=Any)
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+@overload
 def value_and_grad(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+    f: Callable[Concatenate[A, P], R],
+) -> Transformed[Concatenate[A, P], tuple[R, A]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, P], R], argnums: Literal[0], has_aux: Literal[False] = ...
+) -> Transformed[Concatenate[A, P], tuple[R, A]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, P], R], argnums: Literal[0] = ..., *, has_aux: Literal[True]
+) -> Transformed[Concatenate[A, P], tuple[R, A]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, R], argnums: Sequence[int], has_aux: bool = ...
+) -> Transformed[P, tuple[R, tuple[Any, ...]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, R], argnums: int, has_aux: bool = ...
+) -> Transformed[P, tuple[R, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, R], argnums: ArgNums = ..., *, has_aux: bool
+) -> Transformed[P, tuple[R, Any]]: ...
+def value_and_grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Any:
     """A function that returns `(f(*args), gradient)`.
 
     The gradient is that of the scalar f with respect to argument `argnums` (negative numbers count
@@ -78,16 +106,20 @@ def value_and_grad(
             try:
                 with differentiating((), own), calling():
                     new = pytree.unflatten(structure, own)
-                    watch = StateWatch(new, structure, own)
+                    # Parameters are of a class of their own, and no state.
+                    plain = any(type(x) is LazyTensor.handle_class for x in leaves)
+                    holds = plain and pytree.may_hold_state(new)
+                    watch = StateWatch(new, structure, own) if holds else None
                     result = f(*substituted(args, numbers, new), **kwargs)
                 value, aux = with_aux(result, has_aux, "scalar")
-                state = watch.lost(result)
+                state = [] if watch is None else watch.lost(result)
                 found = eager_gradients(value, own)
             finally:
                 release(own)
             if found is not None:
                 tracked, slopes = found
-                put_back(chosen, outside(state, tracked))
+                if state:
+                    put_back(chosen, outside(state, tracked))
                 value, aux = outside((value, aux), tracked)
                 return _given(value, aux, pytree.unflatten(structure, slopes))
             y, inner = _scalar(value), [x.node for x in own]
@@ -102,7 +134,8 @@ def value_and_grad(
         with call_site():
             ends = gradients(pullback([y], seeds([y]), [wide(n) for n in inner]), inner, [y])
         tracked = is_tracked([y, *ends])
-        put_back(chosen, detach_results(state, tracked))
+        if state:
+            put_back(chosen, detach_results(state, tracked))
         value, aux = detach_results((value, aux), tracked)
         return _given(value, aux, pytree.unflatten(structure, tensors(ends, inner, tracked)))
 
@@ -113,7 +146,28 @@ def value_and_grad(
     return call
 
 
-def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
+@overload
+def grad(f: Callable[Concatenate[A, P], Any]) -> Transformed[Concatenate[A, P], A]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, P], Any], argnums: Literal[0], has_aux: Literal[False] = ...
+) -> Transformed[Concatenate[A, P], A]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, P], tuple[Any, R]],
+    argnums: Literal[0] = ...,
+    *,
+    has_aux: Literal[True],
+) -> Transformed[Concatenate[A, P], tuple[A, R]]: ...
+@overload
+def grad(
+    f: Callable[P, Any], argnums: Sequence[int], has_aux: Literal[False] = ...
+) -> Transformed[P, tuple[Any, ...]]: ...
+@overload
+def grad(f: Callable[P, Any], argnums: ArgNums, has_aux: bool = ...) -> Transformed[P, Any]: ...
+@overload
+def grad(f: Callable[P, Any], argnums: ArgNums = ..., *, has_aux: bool) -> Transformed[P, Any]: ...
+def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Any:
     """A function that returns the gradient of the scalar function f.
 
     See `value_and_grad`; with `has_aux` the result is `(gradient, aux)`.
@@ -173,6 +227,17 @@ def forgotten(value: Any) -> str:
     )
 
 
+Pullback = Callable[[Any], tuple[Any, ...]]
+
+
+@overload
+def vjp(f: Callable[..., R], *args: Any, has_aux: Literal[False] = ...) -> tuple[R, Pullback]: ...
+@overload
+def vjp(
+    f: Callable[..., tuple[R, A]], *args: Any, has_aux: Literal[True]
+) -> tuple[R, Pullback, A]: ...
+@overload
+def vjp(f: Callable[..., Any], *args: Any, has_aux: bool) -> tuple[Any, ...]: ...
 def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     """`(out, pullback)`: the value, and the function from a cotangent to one gradient for each
     argument, `g^T df/dx`.

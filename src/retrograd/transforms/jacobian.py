@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 from retrograd import pytree
 from retrograd.autodiff import batched, pullback, pushforward
@@ -31,15 +31,16 @@ from retrograd.tracing.scope import (
     to_node,
     with_aux,
 )
+from retrograd.tracing.transformed import Transformed
 from retrograd.transforms.grad import differentiable, forgotten, grad
 from retrograd.transforms.jvp import jvp
 
 Blocks = list[list[Node | None]]  # by output and input; None: zero
 
+P = ParamSpec("P")
 
-def jacrev(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+
+def jacrev(f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Transformed[P, Any]:
     """A function that returns the Jacobian of f, row by row: a reverse pass for all elements of
     the output at once. For functions with fewer outputs than inputs.
 
@@ -56,9 +57,7 @@ def jacrev(
     return _jacobian(f, argnums, has_aux, "jacrev", lambda ys, xs: True)
 
 
-def jacfwd(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+def jacfwd(f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Transformed[P, Any]:
     """A function that returns the Jacobian of f, column by column: a forward pass for all elements
     of the input at once. For functions with fewer inputs than outputs. Otherwise as `jacrev`.
 
@@ -71,9 +70,7 @@ def jacfwd(
     return _jacobian(f, argnums, has_aux, "jacfwd", lambda ys, xs: False)
 
 
-def dense_jacobian(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+def dense_jacobian(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Any:
     """`jacrev` or `jacfwd`, whichever takes fewer passes for the sizes at hand."""
     return _jacobian(f, argnums, has_aux, "jacobian", _has_fewer_outputs)
 
@@ -93,7 +90,7 @@ def _jacobian(
     has_aux: bool,
     what: str,
     reverse: Callable[[Sequence[Node], Sequence[Node]], bool],
-) -> Callable[..., Any]:
+) -> Any:
     need_function(f, what)
 
     @functools.wraps(f)
@@ -215,9 +212,7 @@ def unit_vectors(size: int | Dim, type: TensorType) -> Node:
     return cast(eq(row, column), type.dtype)
 
 
-def dense_hessian(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+def dense_hessian(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Any:
     """Forward over reverse: one forward pass through the gradient for each element."""
     gradient = _jacobian(f, argnums, has_aux, "hessian", lambda ys, xs: True)
     return _jacobian(gradient, argnums, has_aux, "hessian", lambda ys, xs: False)
@@ -250,5 +245,5 @@ def hvp(f: Callable[..., Any], args: Any, v: Any) -> Any:
         )
     need_arguments(f, given, "hvp")
     gradient = grad(f, argnums=tuple(range(len(given))))
-    result = jvp(gradient, given, direction)[1]
+    result: Any = jvp(gradient, given, direction)[1]
     return result[0] if single else result

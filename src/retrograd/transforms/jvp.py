@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from retrograd import pytree
 from retrograd.autodiff import pushforward
@@ -27,7 +27,28 @@ from retrograd.tracing.scope import (
     with_aux,
 )
 
+R = TypeVar("R")
+X = TypeVar("X")
 
+
+@overload
+def jvp(
+    f: Callable[..., R],
+    args: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = ...,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    f: Callable[..., tuple[R, X]],
+    args: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, X]: ...
+@overload
+def jvp(
+    f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any], has_aux: bool
+) -> tuple[Any, ...]: ...
 def jvp(
     f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
@@ -76,7 +97,7 @@ def _pushed(
     return pushforward(outputs, [wide(n) for n, _ in moving], [t for _, t in moving])
 
 
-def linearize(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(f: Callable[..., R], *args: Any) -> tuple[R, Callable[..., R]]:
     """`(out, tangent_of)`: the value at a point, and the linear function `v -> df/dx v` there.
 
     `tangent_of(*tangents)` gives what `jvp(f, args, tangents)` gives, for as many directions as

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from retrograd import pytree
 from retrograd.autodiff import batched
@@ -14,6 +14,7 @@ from retrograd.eager.leaf import LEAKED
 from retrograd.eager.listeners import shown
 from retrograd.eager.modes import calling
 from retrograd.errors import ShapeError
+from retrograd.functions.broadcasting import as_node
 from retrograd.functions.manipulation import moveaxis
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim, Node
@@ -22,9 +23,13 @@ from retrograd.ops.shape import expand
 from retrograd.tracing.arguments import argument_names
 from retrograd.tracing.module_state import Place, StateWatch, places, put_back
 from retrograd.tracing.scope import need_function, to_node, wanting
+from retrograd.tracing.transformed import Transformed
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Transformed[P, R]:
     """A function that applies f to each sample of a stack, in one graph.
 
     `in_axes` says which axis of each argument carries the samples: an int or None for all of them,
@@ -71,7 +76,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
                     f"vmap: {argument_names(f, args)[i]}, {node.type}, has no axis {axis}, which "
                     "in_axes says carries its samples"
                 )
-            stack = moveaxis(node, axis % node.type.rank, 0)
+            stack = as_node(moveaxis(node, axis % node.type.rank, 0))
             sample = input_node(stack.type.with_shape(stack.shape[1:]))
             samples[sample] = stack
             inner.append(Tensor(sample, isinstance(x, LazyTensor) and x._requires_grad))
@@ -81,15 +86,16 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         try:
             with wanting(tracked), calling():
                 given = pytree.unflatten(structure, inner)
-                watch = StateWatch(given, structure, inner)
+                holds = pytree.may_hold_state(given)
+                watch = StateWatch(given, structure, inner) if holds else None
                 out = f(*given, **kwargs)
-                state = watch.lost_in_trace(out)
+                state = [] if watch is None else watch.lost_in_trace(out)
         finally:
             LEAKED.update(samples)
         _keep(args, state, samples, size)
         return _collected(out, out_axes, samples, size)
 
-    return call
+    return call  # type: ignore[return-value]
 
 
 def _keep(
@@ -139,7 +145,7 @@ def _collected(out: Any, out_axes: Any, samples: dict[Node, Node], size: int | D
                     f"vmap: out_axes puts the samples at axis {axis} of the result"
                     f"{name and ' ' + name}, which has {node.type.rank} axes with theirs"
                 )
-            node = moveaxis(node, 0, axis % node.type.rank)
+            node = as_node(moveaxis(node, 0, axis % node.type.rank))
         results.append(Tensor(shown(node), isinstance(y, LazyTensor) and y._requires_grad))
     return pytree.unflatten(shape, results)
 

@@ -260,21 +260,23 @@ def test_constants_dtypes_and_attributes() -> None:
 PLACES = {
     "add": ([5, 3], [2, 1]), "sub": ([5, 3], [2, 1]), "mul": ([5, 3], [2, 1]),
     "truediv": ([5.0, 3.0], [2.0, 1.0]), "floordiv": ([5, 3], [2, 1]), "mod": ([5, 3], [2, 1]),
-    "pow": ([5, 3], [2, 1]), "matmul": ([5, 3], [2, 1]), "and_": ([5, 3], [2, 1]),
+    "pow": ([5, 3], [2, 1]), "matmul": ([[5, 3]], [[2, 1], [1, 0]]), "and_": ([5, 3], [2, 1]),
     "or_": ([5, 3], [2, 1]), "xor": ([5, 3], [2, 1]), "lshift": ([5, 3], [2, 1]),
     "rshift": ([5, 3], [2, 1]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_operators_in_place_rebind(name: str) -> None:
-    """`x += y` is `x = x + y`: other names of the old tensor keep its value."""
+def test_operators_in_place(name: str) -> None:
+    """`x += y` is `x + y` for all who hold x; what was computed before keeps its value."""
     a, b = PLACES[name]
-    x = old = rg.tensor(a)
+    x = same = rg.tensor(a)
+    old = x.reshape(x.shape[::-1])
     x = getattr(operator, "i" + name.removesuffix("_"))(x, rg.tensor(b))
     plain = getattr(operator, name)
     np.testing.assert_array_equal(x.numpy(), plain(np.array(a), np.array(b)))
-    assert old.tolist() == a
+    assert x is same
+    assert old.reshape(x.shape).tolist() == a
     np.testing.assert_array_equal(plain(rg.tensor(a), rg.tensor(b)).numpy(), x.numpy())
 
 

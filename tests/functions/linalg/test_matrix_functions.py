@@ -437,5 +437,5 @@ def test_directional_derivatives_of_equal_eigenvalues() -> None:
         expected = (make(rg.asarray(x + 1e-7 * t)).numpy() - 2) / 1e-7
         np.testing.assert_allclose(found.numpy(), expected, 1e-5, 1e-5)
     x = np.diag([1.0, 1, 3])
-    found = rg.jvp(L.eigvalsh, (rg.asarray(x),), (rg.asarray(t),))[1].numpy()
+    found = rg.jvp(L.eigvalsh, (rg.asarray(x),), (rg.asarray(t),))[1].numpy()  # type: ignore[assignment]
     np.testing.assert_allclose(found, [*np.linalg.eigvalsh(t[:2, :2]), t[2, 2]], 1e-12)

@@ -22,6 +22,7 @@ def test_select_and_choose() -> None:
     for index in ([2], [-1]):  # outside, and not from the back
         with pytest.raises(rg.IndexRangeError):
             rg.choose(index, [[1.0], [2.0]]).numpy()
+    lists: Any
     for lists in (([True], []), ([], [])):
         with pytest.raises(rg.ArgumentError):
             rg.select(*lists)

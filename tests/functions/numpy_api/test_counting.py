@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ def test_edges() -> None:
 
 def test_grids() -> None:
     x, y, w = numbers(0, (30,)), numbers(1, (30,)), numbers(2, (30,))
+    bins: Any
     for bins in (3, [2, 4], [[-2.0, 0.0, 1.0], [0.0, 2.5]], np.array([-7.0, 0.0, 3.0])):
         agree("histogram2d", x, y, bins)
         agree("histogram2d", x, y, bins, density=True)

@@ -32,6 +32,7 @@ def test_without_nan(name: str) -> None:
                     agree(name, x, axis=axis)
                     agree(name, x, axis=axis, keepdims=True)
         agree(name, numbers(1, (4,), "int64"))
+        agree(name, np.array([1.0, np.nan, np.inf, 2.0]))
     if name in ("nanvar", "nanstd"):
         x = holed(4, (3, 5), 0.2)
         found = getattr(rg, name)(rg.asarray(x), axis=1, correction=1).numpy()
@@ -100,14 +101,20 @@ def test_averages() -> None:
 
 def test_covariances() -> None:
     x, y = numbers(0, (3, 5)), numbers(1, (2, 5))
-    for options in ({}, {"bias": True}, {"ddof": 0}, {"ddof": 2, "bias": True}):
+    choices: list[dict[str, Any]] = [{}, {"bias": True}, {"ddof": 0}, {"ddof": 2, "bias": True}]
+    for options in choices:
         agree("cov", x, **options)
         agree("cov", x, y, **options)
         agree("cov", x.T.copy(), rowvar=False, **options)
     f, a = np.array([1, 2, 1, 3, 1]), np.array([0.5, 1.0, 2.0, 1.0, 0.25])
-    for options in ({"fweights": f}, {"aweights": a}, {"fweights": f, "aweights": a}):
+    weights: list[dict[str, Any]] = [
+        {"fweights": f},
+        {"aweights": a},
+        {"fweights": f, "aweights": a},
+    ]
+    for weighted in weights:
         for ddof in (None, 0, 1):
-            agree("cov", x, ddof=ddof, **options)
+            agree("cov", x, ddof=ddof, **weighted)
     agree("cov", x + 1j * numbers(2, (3, 5)))
     agree("corrcoef", x, y)
     agree("corrcoef", x[0], x[1])

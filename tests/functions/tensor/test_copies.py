@@ -129,5 +129,5 @@ def test_an_average_of_parameters():
         (model(rg.ones((4, 2))) ** 2).mean().backward()
         optimizer.step()
         with rg.no_grad():
-            average = [0.5 * a + 0.5 * p for a, p in zip(average, model.parameters(), strict=True)]
+            average = [0.5 * a + 0.5 * p for a, p in zip(average, model.parameters(), strict=True)]  # type: ignore[misc]
     assert [a.shape for a in average] == [p.shape for p in model.parameters()]

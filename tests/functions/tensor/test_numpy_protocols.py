@@ -127,8 +127,8 @@ def test_what_has_no_counterpart():
     for call in (lambda: np.put_along_axis(x, x, 0, 0), lambda: np.fill_diagonal(x, 1.0)):
         with pytest.raises(rg.ArgumentError, match=r"writes to its argument.*; write x = "):
             call()
-    with pytest.raises(rg.DTypeError, match=r"np.mean of a Tensor takes no dtype; use rg.mean"):
-        np.mean(x, dtype=np.float32)
+    with pytest.raises(rg.DTypeError, match=r"np.std of a Tensor takes no dtype; use rg.std"):
+        np.std(x, dtype=np.float32)
     with pytest.raises(rg.DTypeError, match=r"np.sum of a Tensor takes no out"):
         np.sum(x, out=np.zeros(()))
 

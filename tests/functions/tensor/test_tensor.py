@@ -79,7 +79,7 @@ def test_operators_agree_with_numpy():
         (a > 0) & (a < 2)),
         (~(x > 0), ~(a > 0)), (a - y, a - b), (2 ** rg.tensor([1.0, 3.0]), np.array([2.0, 8.0])),
     ]:  # fmt: skip
-        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6)
+        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6)  # type: ignore[attr-defined]
 
 
 def test_conversion_to_python():

@@ -21,5 +21,5 @@ def test_a_buffer_is_registered_by_assignment_and_is_a_plain_tensor_then() -> No
     assert [n for n, _ in m.named_buffers()] == ["saved", "scratch"]
     assert list(m.state_dict()) == ["saved"]
     assert not m.saved.requires_grad
-    m.saved = m.saved + 1
+    m.saved = m.saved + 1  # type: ignore[assignment]
     assert m.state_dict()["saved"].tolist() == [1, 2, 3]

@@ -64,9 +64,9 @@ def test_each_sample_has_the_derivative_of_its_own_steps(backend, name, counts):
     x, k, c = data(counts)
     with rg.backend(backend):
         expected = one_by_one(f, x, k, c)
-        found = rg.jit(rg.vmap(f, (0, 0, None)))(x, k, c).numpy()
+        found = rg.jit(rg.vmap(f, (0, 0, None)))(x, k, c).numpy()  # type: ignore[arg-type, var-annotated]
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
-        both = rg.vmap(rg.vmap(f, (0, 0, None)), (0, 0, None))
+        both = rg.vmap(rg.vmap(f, (0, 0, None)), (0, 0, None))  # type: ignore[arg-type, var-annotated]
         found = both(np.stack([x, x[::-1]]), np.stack([k, k[::-1]]), c).numpy()
         np.testing.assert_allclose(found[1], expected[::-1], rtol=1e-10, atol=1e-13)
 

@@ -83,7 +83,7 @@ def test_second_derivatives(step: Any) -> None:
 @pytest.mark.parametrize("step", BODIES)
 def test_batches_of_weights(step: Any) -> None:
     stack = np.stack([W, W + 0.1, -W])
-    found = rg.vmap(rg.grad(looped(step)), (0, None, None))(stack, B, X).numpy()
+    found = rg.vmap(rg.grad(looped(step)), (0, None, None))(stack, B, X).numpy()  # type: ignore[attr-defined]
     for g, w in zip(found, stack, strict=True):
         np.testing.assert_allclose(g, rg.grad(unrolled(step))(w, B, X).numpy(), rtol=1e-10)
 

@@ -278,9 +278,9 @@ def test_updates_of_temporaries_take_their_memory():
     """Of a chain of updates one kernel copies, the first, and none if it may be the input's."""
     start, rows, new = x("t", (4000, 5)), x("i", (3,), int64), x("n", (3, 5))
     part = Slice((10, 0), (13, 5), (1, 1))
-    y = SliceSet((7, 0), (2, 1))(start, part(start) + new)
+    y = SliceSet((7, 0), (12, 5), (2, 1))(start, part(start) + new)
     y = ScatterSet(0)(y, rows, new)
-    y = SliceSet((0, 0), (1, 1))(y, part(y) * new)
+    y = SliceSet((0, 0), (3, 5), (1, 1))(y, part(y) * new)
     graph = Graph([start, rows, new], [y])
     arrays = [sample((4000, 5), float32, 0), np.array([7, 3999, 7]), sample((3, 5), float32, 1)]
     expected = arrays[0].copy()
@@ -298,8 +298,8 @@ def test_updates_of_temporaries_take_their_memory():
 def test_a_temporary_that_is_read_later_is_not_overwritten():
     a, new = x("a", (400,)), x("n", (3,))
     b = CumSum(0)(a)
-    y = SliceSet((5,), (1,))(b, new)
-    z = SliceSet((9,), (1,))(b, new)
+    y = SliceSet((5,), (8,), (1,))(b, new)
+    z = SliceSet((9,), (12,), (1,))(b, new)
     graph = Graph([a, new], [y, z, CumSum(0)(b)])
     arrays = [np.arange(400, dtype=np.float32) % 5, np.full(3, -7, np.float32)]
     for found, expected in zip(

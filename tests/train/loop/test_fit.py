@@ -406,7 +406,7 @@ def test_targets_out_of_range_are_named_with_their_line(backend: str) -> None:
     model = rg.nn.Linear(3, 2, generator=rg.random.Generator(0))
     with (
         rg.backend(backend),
-        pytest.raises(IndexRangeError, match=r"label 2 .* 2 classes.*in loss"),
+        pytest.raises(IndexRangeError, match=r"label 2 .*in loss"),
     ):
         run_of(model, (rows(2)[0], np.array([1, 2])), loss=loss, steps=1)
 

@@ -35,8 +35,8 @@ def test_functions_methods_partials_and_callable_objects():
     one = Scaled(3.0)
     assert rg.jit(one)(x).tolist() == [3, 3]
     assert rg.jit(one.__call__)(x).tolist() == [3, 3]
-    assert one.method(x).tolist() == [3, 3]
-    assert Scaled(4.0).method(x).tolist() == [4, 4]
+    assert one.method(x).tolist() == [3, 3]  # type: ignore[call-arg]
+    assert Scaled(4.0).method(x).tolist() == [4, 4]  # type: ignore[call-arg]
     assert Scaled.method.__doc__ == "The method."
     assert rg.jit(functools.partial(lambda a, x: a * x, 5))(x).tolist() == [5, 5]
     assert rg.jit(lambda: x * 2)().tolist() == [2, 2]
@@ -87,9 +87,9 @@ def test_static_arguments():
 def test_what_is_wrong_with_a_call_is_what_python_says():
     f = rg.jit(lambda x: x)
     with pytest.raises(TypeError, match="missing 1 required"):
-        f()
+        f()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="takes 1 positional"):
-        f(1, 2)
+        f(1, 2)  # type: ignore[call-arg]
 
 
 def test_an_exception_leaves_no_trace_behind():
@@ -125,7 +125,7 @@ def test_inputs_constants_and_other_objects_come_back():
     x1, x2, ones, nothing, text, n, more = f(a, 2.5)
     a[:] = 7
     assert x1.tolist() == x2.tolist() == [1, 1]
-    assert (ones.dtype, nothing, text, more["x"].tolist()) == (rg.float64, None, "text", [2, 2])
+    assert (ones.dtype, nothing, text, more["x"].tolist()) == (rg.float64, None, "text", [2, 2])  # type: ignore[comparison-overlap]
     assert (n.dtype, n.item()) == (rg.float32, 2.5)
     b = rg.ones(2)
     assert rg.jit(lambda x: x)(b) is not b

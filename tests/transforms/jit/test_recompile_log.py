@@ -85,7 +85,7 @@ def test_why_something_is_compiled_again():
     with rg.backend("reference"):
         f(x, 3, 1.0)
     assert f.cache_stats()["compilations"] == 8
-    for text, words in zip(
+    for text, words in zip(  # type: ignore[var-annotated]
         f.recompilations,
         [
             "x was f64[3, 2] and is f64[4, 2] (N is axis 0 of x)",

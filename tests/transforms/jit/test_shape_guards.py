@@ -156,7 +156,7 @@ def test_nothing_to_check():
 def test_outside_of_a_trace_sizes_are_compared_as_they_are():
     assert (N == 5, N == N, N != M, (N, 3) == (N, 3)) == (False, True, True, True)
     b = rg.GraphBuilder()
-    assert b.input("x", (N, 3)).shape == (N, 3)
+    assert b.input("x", (N, 3)).shape == (N, 3)  # type: ignore[comparison-overlap]
 
 
 def test_a_step_of_training_and_donation():

@@ -35,7 +35,7 @@ def test_declarations_that_do_not_fit(shapes, words):
     with pytest.raises(rg.ShapeError, match=words):
         rg.jit(lambda x: x * 2, shapes=shapes)(rg.ones(3))
     with pytest.raises(TypeError, match="dict"):
-        rg.jit(lambda x: x, shapes="N")  # type: ignore[arg-type]
+        rg.jit(lambda x: x, shapes="N")  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("shapes", ["N, 3", ("N", 3), (rg.Dim("N"), "_"), ["N", None]])

@@ -32,7 +32,7 @@ MATRICES = {
 def test_zeros_are_zero(name):
     f, exact = MATRICES[name]
     x = np.random.default_rng(0).uniform(0.5, 1.5, size=4)
-    graph = rg.trace(f, x)
+    graph = rg.trace(f, x)  # type: ignore[arg-type]
     found = KnownValues({}).support(graph.outputs[0])
     value = graph(x).numpy()
     where = np.ones(value.shape, bool) if found is None else found

@@ -82,8 +82,8 @@ def test_patterns_are_no_larger_than_they_must_be(name, backend):
     f, count = JACOBIANS[name]
     x = RNG.uniform(0.5, 1.5, size=N)
     with rg.backend(backend):
-        found = rg.jacobian(f, sparse=True)(x)
-        expected = rg.jacobian(f)(x).numpy()
+        found = rg.jacobian(f, sparse=True)(x)  # type: ignore[arg-type]
+        expected = rg.jacobian(f)(x).numpy()  # type: ignore[arg-type]
     np.testing.assert_allclose(found.toarray(), expected, rtol=1e-7, atol=1e-9)
     assert found.nnz == count
 

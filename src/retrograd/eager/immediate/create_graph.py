@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from retrograd.eager.grad_fn import Output
 from retrograd.eager.immediate.call_kind import CallKind
 from retrograd.eager.immediate.function_call import (
+    AssignCall,
     Call,
     Edge,
     FunctionCall,
@@ -76,10 +77,10 @@ class _Path(NamedTuple):
 
 
 def _path(root: Output, wanted: Collection[Key]) -> _Path | None:
-    """None where nodes are needed: through segments, and calls of compiled functions."""
+    """None where nodes are needed: through segments, assignments, compiled functions."""
     calls = {root.call: None}
     for call in (todo := [root.call]):
-        if not isinstance(call, Call) or call.freed:
+        if not isinstance(call, Call) or call.freed or isinstance(call, AssignCall):
             return None
         for edge in call.edges:
             if edge is None or (key := key_of(edge)) in wanted:

@@ -19,8 +19,20 @@ from retrograd.eager.immediate.call_kind import (
     frozen,
     kind_of,
 )
-from retrograd.eager.immediate.function_call import Edge, FunctionCall, JoinCall, SliceCall
-from retrograd.eager.immediate.slicing import is_basic, join_of, sliced
+from retrograd.eager.immediate.function_call import (
+    AssignCall,
+    Edge,
+    FunctionCall,
+    JoinCall,
+    SliceCall,
+)
+from retrograd.eager.immediate.slicing import (
+    assigned,
+    is_assignment,
+    is_basic,
+    join_of,
+    sliced,
+)
 from retrograd.eager.immediate_base import Run
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import ConcreteLeaf, leaf
@@ -166,6 +178,29 @@ def run_slice(f: Callable[..., Any], x: LazyTensor, key: Any) -> Any:
         return LazyTensor.handle_class.dehydrated(array)
     call = SliceCall.of(f, own, key, freed) if tracked and own is not None else None
     return LazyTensor.output(Output.of(array, call, 0, freed), tracked)
+
+
+def run_assignment(f: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """`x[key] = value` by numbers and slices, as a copy by NumPy: programs for each key do not
+    return."""
+    x, _, key, value, _ = args
+    if not isinstance(x, LazyTensor) or not isinstance(value, LazyTensor):
+        return MISSED
+    found = operands_of((x, value))
+    if found is None or found[3]:
+        return MISSED
+    arrays, edges, tracked, _ = found
+    try:
+        array = assigned(arrays[0], key, arrays[1])
+    except (IndexError, ValueError, TypeError):
+        return MISSED
+    if array is None:
+        return MISSED
+    _count((id(f), *array.shape, hash(repr(key))), edges, array.size // TUNING.node_elements)
+    if not (tracked and array.dtype.kind in "fcV"):
+        return LazyTensor.handle_class.dehydrated(array)
+    call = AssignCall.of(f, edges, arrays, key)
+    return LazyTensor.output(Output.of(array, call, 0, False), True)
 
 
 def run_join(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -324,6 +359,8 @@ def run_function(
     if is_basic(f, args):
         x = args[0]
         return run_slice(f, x, args[1]) if isinstance(x, LazyTensor) else MISSED
+    if is_assignment(f, args) and (made := run_assignment(f, args)) is not MISSED:
+        return made
     if (joined := run_join(f, args, kwargs)) is not MISSED:
         return joined
     flags = [is_array[i] if i < len(is_array) else rest for i in range(len(args))]

@@ -349,6 +349,54 @@ class ScatterCall(MovedCall):
         return tuple(found)
 
 
+class AssignCall(MovedCall):
+    """`x[key] = value` by numbers and slices, for a value of as many elements."""
+
+    __slots__ = ("f", "key")
+
+    f: Callable[..., Any]
+    key: Any
+    given: tuple[Array, ...]  # x and the value
+
+    @classmethod
+    def of(
+        cls, f: Callable[..., Any], edges: Sequence[Edge], given: Sequence[Array], key: Any
+    ) -> AssignCall:
+        """An assignment that was made just now."""
+        new = cls()
+        new.begun(edges, False)
+        new.f, new.key, new.given = f, key, tuple(given)
+        return new
+
+    def unfold(self) -> None:
+        """Make the node of the result, unless it is there."""
+        if self.nodes is not None:
+            return
+        x, value = [
+            leaf(a) if edge is None else full_history(edge)
+            for edge, a in zip(self.leaves, self.given, strict=True)
+        ]
+        with made_by(self.made_here()):
+            self.nodes = [self.f(x, [], self.key, value, "set")]
+
+    def totals(self, slices: SlicedGradients, g: Array, so_far: Sequence[Any]) -> tuple[Any, ...]:
+        """The gradients of operands: what is replaced gets none."""
+        found: list[Any] = []
+        for k, before in enumerate(so_far):
+            if k > 0 and self.edges[0] is self.edges[1] and before is not Ellipsis:
+                before = found[0] if found[0] is not Ellipsis else before
+            if before is Ellipsis:
+                found.append(before)
+                continue
+            if k == 0:
+                own = np.array(g)
+                own[self.key] = 0
+            else:
+                own = sliced(g, self.key).reshape(self.given[1].shape)
+            found.append(own if before is None else np.asarray(before + own))
+        return tuple(found)
+
+
 class JoinCall(MovedCall):
     """Many arrays joined along an axis that they have, or a new one (`is_new`)."""
 

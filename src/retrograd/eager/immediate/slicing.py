@@ -36,6 +36,34 @@ def is_basic(f: Callable[..., Any], args: Any) -> bool:
     return all(k is None or k is Ellipsis or k.__class__ in (int, slice) for k in args[1])
 
 
+_ASSIGNS: list[Callable[..., Any]] = []  # the library function behind `x[key] = value`
+
+
+def assignment(f: F) -> F:
+    """Name the function on nodes that takes an array, index arrays, a key without them, a value
+    and how both meet."""
+    _ASSIGNS.append(f)
+    return f
+
+
+def is_assignment(f: Callable[..., Any], args: Any) -> bool:
+    """Whether a call is `x[key] = value` with numbers, slices, `None` and `...` alone."""
+    if f not in _ASSIGNS or len(args) != 5 or args[1] or args[4] != "set":
+        return False
+    return all(k is None or k is Ellipsis or k.__class__ in (int, slice) for k in args[2])
+
+
+def assigned(array: Array, key: Any, value: Array) -> Array | None:
+    """A copy in which a part is another value of the same size; None where it is not, or empty."""
+    new = np.array(array)
+    part = new[(*key, Ellipsis) if Ellipsis not in key else key]
+    same = part.shape == value.shape or part.size == value.size == 1
+    if array.dtype != value.dtype or not same or not part.size:
+        return None
+    part[...] = value.reshape(part.shape)
+    return new
+
+
 _JOINS: dict[Callable[..., Any], Callable[..., Any]] = {}  # library functions, as those of NumPy
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import OptionError
 from retrograd.functions.linalg.operands import matrices
 from retrograd.ir import Node, float32, int64, symbolic_min
@@ -18,50 +18,51 @@ from retrograd.ops.linalg import lu as elimination
 from retrograd.ops.linalg import qr as orthogonal
 from retrograd.ops.linalg import svd as singular
 from retrograd.ops.shape import Concat, expand, pad, slice_axis
+from retrograd.tensor_type import Tensor
 
 
 class EighResult(NamedTuple):
     """What `eigh` returns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class EigResult(NamedTuple):
     """What `eig` returns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class QRResult(NamedTuple):
     """What `qr` returns."""
 
-    Q: Any
-    R: Any
+    Q: Tensor
+    R: Tensor
 
 
 class SVDResult(NamedTuple):
     """What `svd` returns."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
 
 
 class LUResult(NamedTuple):
     """What `lu` returns."""
 
-    P: Any
-    L: Any
-    U: Any
+    P: Tensor
+    L: Tensor
+    U: Tensor
 
 
 class LUFactors(NamedTuple):
     """What `lu_factor` returns and `lu_solve` takes."""
 
-    LU: Any
-    permutation: Any
+    LU: Tensor
+    permutation: Tensor
 
 
 @op_function
@@ -82,8 +83,8 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Any:
     return ops.Cholesky(bool(upper))(x)
 
 
-@op_function
-def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Any:
+@op_function_of_several
+def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
     """Orthonormal columns Q and an upper triangle R with `Q R = x`, as (Q, R).
 
     x is `[..., m, n]`. With k = min(m, n), Q is `[..., m, k]` and R `[..., k, n]`; with
@@ -112,11 +113,11 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Any:
         q = Concat(x.type.rank - 1)(q, ops.Complement()(q))
         none = (0,) * (x.type.rank - 2)
         r = pad(r, (*none, 0, 0), (*none, m - k, 0))
-    return QRResult(q, r)
+    return QRResult._make((q, r))
 
 
-@op_function
-def lu(x: ArrayLike, /) -> Any:
+@op_function_of_several
+def lu(x: ArrayLike, /) -> LUResult:
     """A permutation P, a unit lower triangle L and an upper triangle U with `P L U = x`.
 
     x is `[..., m, n]`; with k = min(m, n), P is `[..., m, m]`, L `[..., m, k]`, U `[..., k, n]`.
@@ -138,7 +139,7 @@ def lu(x: ArrayLike, /) -> Any:
         axis = x.type.rank - 2
         rest = Gather(axis, axis)(matrix.columns(x, k, n), slice_axis(order, -1, 0, k))
         right = Concat(axis + 1)(right, elimination.LOWER(matrix.rows(left, 0, k), rest))
-    return LUResult(_permutation(order, x), left, right)
+    return LUResult._make((_permutation(order, x), left, right))
 
 
 def _permutation(order: Node, x: Node) -> Node:
@@ -149,8 +150,8 @@ def _permutation(order: Node, x: Node) -> Node:
     return cast(hit, x.dtype)
 
 
-@op_function
-def lu_factor(x: ArrayLike, /) -> Any:
+@op_function_of_several
+def lu_factor(x: ArrayLike, /) -> LUFactors:
     """L and U of square matrices in one matrix, for `lu_solve`; with the permutation p for which
     `x[p] = L U`, where SciPy lists the exchanges that lead to it.
 
@@ -163,11 +164,12 @@ def lu_factor(x: ArrayLike, /) -> Any:
     """
     (x,) = matrices("lu_factor", x)
     y = ops.LU()(x)
-    return LUFactors(matrix.transpose(matrix.rows(y, 0, x.shape[-1])), elimination.order(y))
+    packed = matrix.transpose(matrix.rows(y, 0, x.shape[-1]))
+    return LUFactors._make((packed, elimination.order(y)))
 
 
-@op_function
-def eigh(x: ArrayLike, /) -> Any:
+@op_function_of_several
+def eigh(x: ArrayLike, /) -> EighResult:
     """Eigenvalues, in ascending order, and orthonormal eigenvectors of symmetric and hermitian
     matrices.
 
@@ -199,7 +201,7 @@ def eigh(x: ArrayLike, /) -> Any:
     """
     (x,) = matrices("eigh", x)
     w, v = eigen.unpacked(ops.Eigh()(x))
-    return EighResult(real(w), v)
+    return EighResult._make((real(w), v))
 
 
 @op_function
@@ -218,8 +220,8 @@ def eigvalsh(x: ArrayLike, /) -> Any:
     return ops.Eigvalsh()(x)
 
 
-@op_function
-def eig(x: ArrayLike, /) -> Any:
+@op_function_of_several
+def eig(x: ArrayLike, /) -> EigResult:
     """Eigenvalues and eigenvectors of square matrices, complex numbers: `x V = V diag(w)`.
 
     x is `[..., n, n]`, real or complex; column i of the vectors belongs to eigenvalue i, in the
@@ -241,7 +243,7 @@ def eig(x: ArrayLike, /) -> Any:
     [(2+0j), (3+0j)]
     """
     w, v = eigen.unpacked(ops.Eig()(_not_half(*matrices("eig", x))))
-    return EigResult(w, v)
+    return EigResult._make((w, v))
 
 
 @op_function
@@ -263,8 +265,8 @@ def _not_half(x: Node) -> Node:
     return cast(x, float32) if x.dtype.is_half else x
 
 
-@op_function
-def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
+@op_function_of_several
+def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
     """`U diag(S) Vh = x`: orthonormal columns U and rows Vh, and singular values, which descend.
     They are real numbers.
 
@@ -296,7 +298,7 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
             q if q.shape[-2] == k else Concat(x.type.rank - 1)(q, ops.Complement()(q))
             for q in (u, v)
         )
-    return SVDResult(u, real(s), matrix.adjoint(v))
+    return SVDResult._make((u, real(s), matrix.adjoint(v)))
 
 
 @op_function

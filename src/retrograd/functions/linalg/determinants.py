@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import ShapeError
 from retrograd.functions.broadcasting import as_node, integer, number
 from retrograd.functions.linalg.linear_systems import inv
@@ -22,13 +22,14 @@ from retrograd.ops.leaf import Iota
 from retrograd.ops.linalg import lu, matrix
 from retrograd.ops.reduce import ReduceProd, ReduceSum
 from retrograd.ops.shape import expand, pad, reshape
+from retrograd.tensor_type import Tensor
 
 
 class SlogdetResult(NamedTuple):
     """What `slogdet` returns."""
 
-    sign: Any
-    logabsdet: Any
+    sign: Tensor
+    logabsdet: Tensor
 
 
 def _pivots(what: str, x: Node) -> tuple[Node, Node]:
@@ -61,8 +62,8 @@ def det(x: ArrayLike, /) -> Any:
     return ops.Det()(x, parity * ReduceProd((pivots.type.rank - 1,))(pivots))
 
 
-@op_function
-def slogdet(x: ArrayLike, /) -> Any:
+@op_function_of_several
+def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """The sign of the determinant and the logarithm of its magnitude: (sign, logabsdet). Of a
     complex matrix the sign is a complex number of magnitude 1.
 
@@ -80,12 +81,13 @@ def slogdet(x: ArrayLike, /) -> Any:
     last = (pivots.type.rank - 1,)
     if not x.dtype.is_complex:
         signs = parity * ReduceProd(last)(sign(pivots))
-        return SlogdetResult(signs, ops.LogAbsDet()(x, ReduceSum(last)(log(matrix.size(pivots)))))
+        size = ops.LogAbsDet()(x, ReduceSum(last)(log(matrix.size(pivots))))
+        return SlogdetResult._make((signs, size))
     whole = ops.LogAbsDet()(x, ReduceSum(last)(log(pivots)) + log(parity))
     angle, none = imag(whole), full(0, whole.type.with_dtype(whole.dtype.real))
     turned = complex_(cos(angle), sin(angle))
     zero = eq(real(whole), full(-math.inf, none.type))
-    return SlogdetResult(select(zero, cast(none, whole.dtype), turned), real(whole))
+    return SlogdetResult._make((select(zero, cast(none, whole.dtype), turned), real(whole)))
 
 
 @op_function

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import as_node, broadcast_to, integer, number
 from retrograd.functions.linalg.decompositions import svdvals
@@ -18,15 +18,16 @@ from retrograd.ops.linalg import lu, matrix
 from retrograd.ops.linalg import svd as singular
 from retrograd.ops.reduce import ReduceMax, ReduceSum
 from retrograd.ops.shape import reshape
+from retrograd.tensor_type import Tensor
 
 
 class LstsqResult(NamedTuple):
     """What `lstsq` returns."""
 
-    solution: Any
-    residuals: Any
-    rank: Any
-    singular_values: Any
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
 
 
 def _square(what: str, a: Node) -> Node:
@@ -214,12 +215,12 @@ def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     1
     """
     (x,) = matrices("matrix_rank", x)
-    s = svdvals(x)
+    s = as_node(svdvals(x))
     return ReduceSum((s.type.rank - 1,))(cast(gt(s, _cutoff(s, x, rtol)), int64))
 
 
-@op_function
-def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
+@op_function_of_several
+def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: ArrayLike | None = None) -> LstsqResult:
     """The y for which the sum of the squares of `a y - b` is least, and of these the smallest one.
 
     a is `[..., m, n]`, b a vector `[m]` or `[..., m, k]`. Returns (solution, residuals, rank,
@@ -245,7 +246,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: ArrayLike | None = None) -> An
     rank = ReduceSum((s.type.rank - 1,))(cast(gt(s, _cutoff(s, x, rtol)), int64))
     if y.type.rank == 1:
         residuals = reshape(residuals, residuals.shape[:-1])
-    return LstsqResult(_like_given(solution, y), residuals, rank, s)
+    return LstsqResult._make((_like_given(solution, y), residuals, rank, s))
 
 
 def _least(x: Node, b: Node, rtol: Any) -> Node:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from retrograd import pytree
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import as_node, broadcast_to
 from retrograd.functions.linalg.operands import matrices
@@ -18,6 +18,7 @@ from retrograd.ops.elementwise import cast
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg import matrix
 from retrograd.ops.linalg import polar as factors
+from retrograd.tensor_type import Tensor
 from retrograd.tracing.scope import to_node
 from retrograd.tracing.subgraph import TracedSubgraph, placed, results
 
@@ -59,7 +60,7 @@ def _function(name: str, x: Node, *numbers: Node, clipped: bool = False) -> Node
     return cast(matrix_function(graph, wide, (), given, clipped), x.dtype)
 
 
-def funmh(x: ArrayLike, f: Callable[[Any], Any]) -> Any:
+def funmh(x: ArrayLike, f: Callable[[Any], Any]) -> Tensor:
     """A function f of symmetric or hermitian matrices `[..., n, n]`: `V diag(f(w)) V^H` for
     `x = V diag(w) V^H`.
 
@@ -227,12 +228,12 @@ def signmh(x: ArrayLike, /) -> Any:
 class PolarResult(NamedTuple):
     """What `polar` returns."""
 
-    U: Any
-    P: Any
+    U: Tensor
+    P: Tensor
 
 
-@op_function
-def polar(x: ArrayLike, /, *, side: str = "right") -> Any:
+@op_function_of_several
+def polar(x: ArrayLike, /, *, side: str = "right") -> PolarResult:
     """The polar decomposition `x = U P` of matrices `[..., m, n]`, with `side="left"` `x = P U`.
 
     U is `[..., m, n]` with orthonormal columns, or rows if it is wide; P is hermitian without
@@ -257,7 +258,7 @@ def polar(x: ArrayLike, /, *, side: str = "right") -> Any:
     u = factors.polar(given) if at_least(m, n) else _adjoint_of(factors.polar, given)
     turned = matrix.adjoint(u)
     p = matrix.product(turned, given) if side == "right" else matrix.product(given, turned)
-    return PolarResult(cast(u, x.dtype), cast(matrix.symmetric(p), x.dtype))
+    return PolarResult._make((cast(u, x.dtype), cast(matrix.symmetric(p), x.dtype)))
 
 
 def _adjoint_of(f: Callable[[Node], Node], x: Node) -> Node:

@@ -64,7 +64,7 @@ def vector_norm(
 def _norm(x: Node, axes: tuple[int, ...], order: float) -> Node:
     if axes and order == 2:
         return euclidean(x, axes)
-    size = magnitude(x)
+    size = as_node(magnitude(x))
     if not axes:  # each element by itself
         return size if order else el.cast(el.ne(size, full(0, size.type)), size.dtype)
     if order == float("inf"):
@@ -144,10 +144,10 @@ def _matrix_norm(x: Node, order: int | float | str | None) -> Node:
         return euclidean(x, (n - 2, n - 1))
     if order in (1, -1, INFINITY, -INFINITY):
         along = n - 2 if order in (1, -1) else n - 1
-        sums = reduce.ReduceSum((along,))(magnitude(x))
+        sums = reduce.ReduceSum((along,))(as_node(magnitude(x)))
         return _extreme(sums, order > 0)
     if order in (2, -2, "nuc"):
-        values = svdvals(x)
+        values = as_node(svdvals(x))
         if order == "nuc":
             total = reduce.ReduceSum((n - 2,))(values)
             rows, columns = x.shape[-2:]
@@ -204,5 +204,5 @@ def norm(
         raise ShapeError(f"norm is of vectors or of matrices, not over {len(axes)} axes")
     given = axes if axis is None else tuple(normal_axis(a, rank, "norm") for a in axis)
     order = (*(i for i in range(rank) if i not in axes), *given)
-    y = matrix_norm(permute(x, order), ord=ord)
+    y = as_node(matrix_norm(permute(x, order), ord=ord))
     return keep_dims(y, x.shape, axes, keepdims)

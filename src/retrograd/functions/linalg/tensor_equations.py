@@ -43,7 +43,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, /, *, axes: Any = None) -> Any:
             f"tensorsolve of {x.type} and {y.type}: the first axes are those of the right side, "
             "the others have as many elements"
         )
-    return reshape(solve(reshape(x, (rows, rows)), reshape(y, (rows,))), into)
+    return reshape(as_node(solve(reshape(x, (rows, rows)), reshape(y, (rows,)))), into)
 
 
 @op_function
@@ -67,7 +67,7 @@ def tensorinv(a: ArrayLike, /, *, ind: int = 2) -> Any:
             f"tensorinv of {x.type} with ind={ind}: the first {ind} axes have as many elements as "
             "the others"
         )
-    return reshape(inv(reshape(x, (rows, rows))), (*sizes[k:], *sizes[:k]))
+    return reshape(as_node(inv(reshape(x, (rows, rows)))), (*sizes[k:], *sizes[:k]))
 
 
 @op_function

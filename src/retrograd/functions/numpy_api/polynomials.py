@@ -28,7 +28,9 @@ def _coefficients(p: Any, what: str) -> Any:
     node = as_node(p)
     node = reshape(node, (1,)) if node.type.rank == 0 else node
     if node.type.rank != 1 or isinstance(node.shape[0], Dim):
-        raise ShapeError(f"{what} takes a vector of coefficients, not {node.type}")
+        raise ShapeError(
+            f"{what} takes a vector of coefficients, whose size is not symbolic, not {node.type}"
+        )
     return node
 
 
@@ -284,7 +286,8 @@ def _fitted(x: ArrayLike, y: ArrayLike, w: ArrayLike | None, deg: Any, /) -> Any
         matrix = f.multiply(matrix, column)
         y = f.multiply(y, weight if y.type.rank == 1 else column)
     scale = f.sqrt(reductions.sum(f.square(f.abs(matrix)), axis=0))
-    eps = float(np.finfo(x.dtype.dtype).eps) * x.shape[0]
+    n = x.shape[0]
+    eps = None if isinstance(n, Dim) else float(np.finfo(x.dtype.dtype).eps) * n
     return f.divide(matrix, scale), y, scale, eps
 
 

@@ -513,7 +513,9 @@ def resize(x: ArrayLike, new_shape: Any) -> Any:
     row: Any = flat(as_node(x))
     shape: Any = as_shape(new_shape)
     if any(isinstance(d, Dim) for d in (*shape, *row.shape)):
-        raise ShapeError(f"resize of {row.type} to {shape}: sizes are known numbers")
+        raise ShapeError(
+            f"resize of {row.type} to {shape}: sizes are known numbers, and one is symbolic"
+        )
     if row.shape[0] == 0:
         return full(0, row.type.with_shape(shape))
     places = np.resize(np.arange(row.shape[0]), shape)

@@ -302,7 +302,7 @@ def nanvar(
     x = promote_to_float(x)
     wide = reductions.widened(x)
     centre = nanmean(wide, axis=axis, keepdims=True)
-    deviation = _filled(wide - broadcast_to(centre, wide.shape), 0)
+    deviation = wide - broadcast_to(centre, wide.shape)  # NaN of an infinity, too, which stays
     deviation = el.select(f.isnan(wide), full(0, wide.type), deviation)
     square = deviation * deviation
     if wide.dtype.is_complex:

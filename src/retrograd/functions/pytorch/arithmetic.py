@@ -34,19 +34,6 @@ def scaled(other: Any, alpha: Any) -> Any:
 
 
 @op_function
-def detach(x: ArrayLike, /) -> Any:
-    """The same values as a constant: nothing flows back.
-
-    Elementwise: shape and dtype stay. `DTypeError` for what is no array of numbers.
-
-    >>> import retrograd as rg
-    >>> rg.detach(rg.tensor(2.0, requires_grad=True)).requires_grad
-    False
-    """
-    return functions.stop_gradient(as_node(x))
-
-
-@op_function
 def sub(x: ArrayLike, other: ArrayLike, /, *, alpha: ArrayLike = 1) -> Any:
     """`x - alpha * other`: `subtract`.
 

@@ -56,6 +56,18 @@ def scalar_tensor(s: Any, /, *, dtype: Any = None, requires_grad: bool = False) 
     return creation.tensor(s, dtype, requires_grad)
 
 
+def detach(x: Any, /) -> Tensor:
+    """The same values as a constant: nothing flows back.
+
+    Elementwise: shape and dtype stay. `DTypeError` for what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.detach(rg.tensor(2.0, requires_grad=True)).requires_grad
+    False
+    """
+    return asarray(x).detach()
+
+
 def transpose(x: Any, /, *axes: Any, dim0: int | None = None, dim1: int | None = None) -> Tensor:
     """The axes reordered, reversed where none are given, as in NumPy: `transpose(x, (2, 0, 1))`; or
     two exchanged, as in PyTorch: `transpose(x, 0, 1)`.

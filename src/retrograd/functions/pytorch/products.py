@@ -233,10 +233,11 @@ def norm(
     along = dim if axis is None else axis
     if p == "nuc":
         return norms.norm(x, ord="nuc", axis=(-2, -1) if along is None else along, keepdims=keep)
-    if isinstance(p, str) and p != "fro":
+    if p is None or p == "fro":
+        p = 2
+    if isinstance(p, str):
         raise OptionError(f"norm: p is a number, 'fro' or 'nuc', not {p!r}")
-    order = 2 if p in ("fro", None) else p
-    return norms.vector_norm(x, ord=order, dim=along, keepdims=keep)
+    return norms.vector_norm(x, ord=p, dim=along, keepdims=keep)
 
 
 @op_function

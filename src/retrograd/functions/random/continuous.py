@@ -14,6 +14,7 @@ from retrograd.errors import ShapeError
 from retrograd.functions.activations import softmax
 from retrograd.functions.broadcasting import (
     alike,
+    as_node,
     broadcast,
     broadcast_shapes,
     broadcast_to,
@@ -161,11 +162,11 @@ def _total_of_named(x: Node, n: int | Dim) -> Node:
     values, count = input_node(x.type), input_node(one)
     test = Graph([values, count], [el.gt(count, full(1, one))])
     values, count = input_node(x.type), input_node(one)
-    half = floor_divide(count + full(1, one), 2)
+    half = as_node(floor_divide(count + full(1, one), 2))
     place = Iota((n,), 0, int64)()
     partner = place + expand(half, (n,), (0,))
     other = take(values, minimum(partner, n - 1), axis=-1)
-    folded = where(less(partner, count), values + other, values)
+    folded = as_node(where(less(partner, count), values + other, values))
     body = Graph([values, count], [folded, half])
     total, *_ = items(WhileLoop(test, body, 2)(x, number(n, int64)))
     return reshape(slice_axis(total, axis, 0, 1), x.shape[:axis])
@@ -181,7 +182,7 @@ def chi2(key: ArrayLike, df: ArrayLike, shape: Any) -> Any:
 def gumbel_softmax(key: ArrayLike, logits: ArrayLike, tau: ArrayLike, hard: bool, axis: int) -> Any:
     """Of the logits plus Gumbel noise; with `hard` straight through."""
     (x,), _, size = given(None, logits)
-    y = softmax(divide(x + el.cast(draw("gumbel", key, size), x.dtype), tau), axis=axis)
+    y = as_node(softmax(divide(x + el.cast(draw("gumbel", key, size), x.dtype), tau), axis=axis))
     if not hard:
         return y
     at = normal_axis(axis, x.type.rank, "gumbel_softmax")
@@ -202,7 +203,7 @@ def multivariate_normal(key: ArrayLike, mean: ArrayLike, scale_tril: ArrayLike, 
     lead = broadcast_shapes(m.shape[:-1], factor.shape[:-2])
     size = (*as_shape(shape), *lead, m.shape[-1])
     z = normal(key, size, m.dtype)
-    moved = matmul(factor, reshape(z, (*size, 1)))
+    moved = as_node(matmul(factor, reshape(z, (*size, 1))))
     return reshape(moved, size) + broadcast_to(m, size)
 
 

@@ -13,11 +13,12 @@ from retrograd.functions.elementwise import described
 from retrograd.ir import Node, float32, full
 from retrograd.ops import elementwise as el
 from retrograd.ops.special import functions as ops
+from retrograd.tensor_type import Tensor
 
 
 def _elementwise(
     op: el.Elementwise, name: str, doc: str, slope: str = "", *, example: str
-) -> Callable[..., Any]:
+) -> Callable[..., Tensor]:
     """A function of one or two arguments that is an op."""
     if op.arity == 1:
 
@@ -202,7 +203,8 @@ def beta(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     """
     a, b = broadcast(x1, x2, floating=True)
     p, q = _wide(a, b)
-    sign = gammasgn(p) * gammasgn(q) * gammasgn(p + q)
+    signs = gammasgn(p), gammasgn(q), gammasgn(p + q)
+    sign = as_node(signs[0] * signs[1] * signs[2])
     positive = (p > 0) & (q > 0)
     sign = el.select(positive, full(1, p.type), sign)
     return el.cast(sign * el.exp(ops.betaln(p, q)), a.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,7 +34,9 @@ from retrograd.ir import (
 )
 from retrograd.ops.identity import Alias
 
-Integer, Truth = int, bool
+# Builtins whose names are methods below.
+Integer: TypeAlias = int
+Truth: TypeAlias = bool
 # Where other libraries put arrays; here there is one backend for a whole program.
 DEVICES = ("cuda", "mps", "xpu", "hip", "xla", "meta", "ipu", "hpu", "mtia", "vulkan", "gpu", "tpu")
 

@@ -6,28 +6,31 @@ before, slices included, stays as it is. So gradients are those of the functiona
 
 Two things may not be changed. A leaf that requires a gradient: what comes after would have a
 gradient by the value of before, which nobody holds any more. It gets another value inside of
-`no_grad` alone, as in an optimizer's step. And what was passed to a function that a transform calls,
-or is captured by it: the caller would see a change of what may be a stand-in.
+`no_grad` alone, as in an optimizer's step. And what was passed to a function that a transform
+calls, or is captured by it: the caller would see a change of what may be a stand-in.
 
 Where nobody else has the array that a tensor stands for, an assignment writes there.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from opcode import opmap
+from sys import getrefcount
 from threading import active_count
 from typing import Any
 
 import numpy as np
 
 from retrograd.eager import listeners
-from retrograd.eager.conversion import as_array
+from retrograd.eager.conversion import as_array, holds_arrays
 from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, is_weak
 from retrograd.eager.modes import call_epoch, grad_enabled, is_tracing, is_unseen
 from retrograd.errors import DTypeError, GradientError, ShapeError, TraceError
 from retrograd.functions.indexing import same_kind, unfit
 from retrograd.functions.scatter import update
-from retrograd.ir import Node, Trait, as_dtype
+from retrograd.ir import Node, Shape, Trait, as_dtype
 from retrograd.runtime.backend import Array
 from retrograd.tuning import TUNING
 
@@ -50,7 +53,56 @@ def assign(x: LazyTensor, key: Any, value: Any) -> None:
     """`x[key] = value`."""
     check_changeable(x, "x = x.at[key].set(value)")
     if not _written(x, key, value):
-        stand_for(x, update(x, key, value, "set"))
+        new = update(x, key, value, "set")
+        if _is_outside(key, x.shape):
+            new.value()  # which says so before x has changed
+        stand_for(x, new)
+
+
+def _is_outside(key: Any, shape: Shape) -> bool:
+    """Whether index arrays whose values are at hand are out of range."""
+    place = _key_of(key)
+    sizes = [n for n in shape if isinstance(n, int)]
+    if place is None or len(sizes) < len(shape) or is_tracing():
+        return False
+    try:
+        np.broadcast_to(np.False_, sizes)[place]
+    except (IndexError, TypeError):
+        return True
+    return False
+
+
+class _Counter:
+    """What counts the references of something that an item is assigned to."""
+
+    def __setitem__(self, key: list[int], value: Any) -> None:
+        key.append(getrefcount(self))
+
+
+def _references() -> int:
+    """The references that `__setitem__` sees of what nobody holds; 0 where these are as many as of
+    what a name stands for."""
+    found: list[int] = []
+    held = _Counter()
+    _Counter()[found] = None
+    held[found] = None
+    return found[0] if found[0] < found[1] else 0
+
+
+TEMPORARY = _references()
+_ASSIGNMENTS = {opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in opmap}
+
+
+def check_is_held() -> None:
+    """Refuse an assignment statement, in the frame that has called the caller, to what there is one
+    reference to: its own."""
+    frame = sys._getframe(2)
+    if frame.f_code.co_code[frame.f_lasti] in _ASSIGNMENTS:
+        raise TypeError(
+            "assignment to a tensor that nobody holds, such as a slice of a slice, has no effect: "
+            "a slice has a value of its own. Write x[1, 2] = value in place of x[1][2] = value, or "
+            "row = x[1]; row[2] = value; x[1] = row"
+        )
 
 
 def check_changeable(x: LazyTensor, remedy: str) -> None:
@@ -89,8 +141,10 @@ def _fitting(x: LazyTensor, new: LazyTensor) -> LazyTensor:
     if new.dtype is x.dtype or is_weak(x):
         return new
     if not same_kind(new.dtype, x.dtype):
-        raise DTypeError(unfit(new.dtype, x.dtype, "an in-place operation") + "; or write x = x + y")
-    return new.astype(x.dtype)  # type: ignore[attr-defined, no-any-return]
+        raise DTypeError(
+            unfit(new.dtype, x.dtype, "an in-place operation") + "; or write x = x + y"
+        )
+    return new.astype(x.dtype)  # type: ignore[attr-defined]
 
 
 # -- in memory -----------------------------------------------------------------------------------
@@ -102,9 +156,8 @@ def _written(x: LazyTensor, key: Any, value: Any) -> bool:
     somebody does; False where something is recorded, or wrong."""
     if listeners.LISTENERS or listeners.block_listener() or is_tracing() or is_unseen():
         return False
-    state = x._state
-    own = state.__class__ is np.ndarray
-    array = state if own else _constant(x)
+    own = x.bare_array() is not None
+    array = _constant(x)
     if array is None:
         return False
     given = _array_of(value, array)
@@ -116,7 +169,7 @@ def _written(x: LazyTensor, key: Any, value: Any) -> bool:
     small = given.size <= _ATOMIC or active_count() == 1
     try:
         if own and small and array.base is None and array.flags.writeable:
-            del state, array
+            del array
             if x._assign(np.ndarray, place, given):
                 return True
             array = x._known()
@@ -138,7 +191,12 @@ def _constant(x: LazyTensor) -> Array | None:
     if not isinstance(state.prim, ConcreteLeaf):
         plain = not (state.inputs or x._requires_grad or Trait.INPUT in state.prim.traits)
         return x.value() if plain else None  # a constant, as rg.zeros makes
-    if x._requires_grad or state.prim.freed or state.prim.grad_fn is not None or x._buffer.is_taped():
+    if (
+        x._requires_grad
+        or state.prim.freed
+        or state.prim.grad_fn is not None
+        or x._buffer.is_taped()
+    ):
         return None
     return state.prim.array
 
@@ -182,6 +240,11 @@ def _key_of(key: Any) -> Any:
     for k in items:
         if isinstance(k, LazyTensor):
             k = _constant(k)
+        elif isinstance(k, list) and not holds_arrays(k):
+            try:
+                k = np.array(k) if k else np.zeros(0, np.int64)
+            except ValueError:
+                return None
         if k.__class__ is np.ndarray:
             if k.dtype.kind not in "iub":
                 return None

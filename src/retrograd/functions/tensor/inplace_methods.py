@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeAlias
 
 from retrograd.functions import complex as complex_parts
 from retrograd.functions import elementwise as el
@@ -16,7 +16,9 @@ from retrograd.functions.tensor.inplace import check_changeable, take
 from retrograd.functions.tensor.namespace_methods import NamespaceMethods as of
 
 P = ParamSpec("P")
-Integer, Truth = int, bool
+# Builtins whose names are methods below.
+Integer: TypeAlias = int
+Truth: TypeAlias = bool
 
 
 def in_place(f: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[Any, P], Any]:

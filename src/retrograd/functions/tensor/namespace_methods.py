@@ -6,9 +6,11 @@ Each is the function of its name, which is looked up when it is called.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, TypeAlias
 
-Integer, Truth = int, bool
+# Builtins whose names are methods below.
+Integer: TypeAlias = int
+Truth: TypeAlias = bool
 
 
 def _space() -> Any:

@@ -6,7 +6,7 @@ What is absent, and what to write instead, is in `pytorch/names/`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from retrograd.errors import OptionError
 from retrograd.functions import complex as complex_parts
@@ -31,7 +31,9 @@ from retrograd.functions.pytorch import (
     statistics,
 )
 
-Integer, Number, Truth = int, float, bool  # names that methods below have, too
+# Builtins whose names are methods below.
+Integer: TypeAlias = int
+Truth: TypeAlias = bool
 
 
 class ElementwiseMethods:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from sys import getrefcount
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from retrograd.functions.dtypes import check_version
 from retrograd.functions.tensor.conversions import Conversions
 from retrograd.functions.tensor.dlpack import CPU, exported
 from retrograd.functions.tensor.html import donated, tensor_html, tensor_png
-from retrograd.functions.tensor.inplace import assign, change, take
+from retrograd.functions.tensor.inplace import TEMPORARY, assign, change, check_is_held, take
 from retrograd.functions.tensor.inplace_methods import InPlaceMethods
 from retrograd.functions.tensor.namespace_methods import NamespaceMethods
 from retrograd.functions.tensor.numpy_protocols import applied, called
@@ -63,32 +63,13 @@ def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
     return compare
 
 
-class _Counter:
-    """What counts the references of something that an item is assigned to."""
-
-    def __setitem__(self, key: list[int], value: Any) -> None:
-        key.append(getrefcount(self))
-
-
-def _references() -> int:
-    """The references that `__setitem__` sees of what nobody holds; 0 where that cannot be told from
-    what a name stands for."""
-    found: list[int] = []
-    held = _Counter()
-    _Counter()[found] = None
-    held[found] = None
-    return found[0] if found[0] < found[1] else 0
-
-
-_TEMPORARY = _references()
-
-
 class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conversions):
     """An array with a history. Made by `rg.tensor`, and by operations on tensors.
 
     Operations check shapes and dtypes at once; numbers are computed when somebody looks at them,
-    together with everything else that is needed. A tensor is not changed in place: `x += 1` makes
-    a new one. For a leaf that requires a gradient it is an error; inside of `no_grad` it gives that
+    together with everything else that is needed. A tensor is a handle on a value: `x[0] = 1` and
+    `x += 1` have it stand for another, which all who hold it see; slices taken before do not
+    change. For a leaf that requires a gradient that is an error; inside of `no_grad` it gives the
     leaf another value, as an optimizer does.
 
     It has a `shape`, of integers and named sizes, and a `dtype`. An operation that does not fit is
@@ -105,6 +86,11 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
     __slots__ = ()
 
     # -- what is known without computing --------------------------------------------------------
+    if TYPE_CHECKING:  # in a function that is traced a size may be a `Dim`, which does as an int
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+
     @property
     def ndim(self) -> int:
         """The number of axes."""
@@ -431,9 +417,14 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
     __xor__, __rxor__ = operator(el.bitwise_xor), reflected(el.bitwise_xor)
     __lshift__, __rlshift__ = operator(el.bitwise_left_shift), reflected(el.bitwise_left_shift)
     __rshift__, __rrshift__ = operator(el.bitwise_right_shift), reflected(el.bitwise_right_shift)
-    __eq__, __ne__ = (
-        _comparison(operator(el.equal)), _comparison(operator(el.not_equal))
-    )  # fmt: skip
+    if TYPE_CHECKING:  # whose base class says that they return a bool
+
+        def __eq__(self, other: object, /) -> Tensor: ...  # type: ignore[override]
+        def __ne__(self, other: object, /) -> Tensor: ...  # type: ignore[override]
+    else:
+        __eq__, __ne__ = (
+            _comparison(operator(el.equal)), _comparison(operator(el.not_equal))
+        )  # fmt: skip
     __lt__, __le__ = operator(el.less), operator(el.less_equal)
     __gt__, __ge__ = operator(el.greater), operator(el.greater_equal)
     __pos__, __neg__, __abs__ = el.positive, el.negative, el.abs
@@ -512,12 +503,21 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
         return indexing.picked(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if getrefcount(self) <= _TEMPORARY:
-            raise TypeError(
-                "assignment to a tensor that nobody holds, such as a slice of a slice, has no "
-                "effect: a slice has a value of its own. Write x[1, 2] = value in place of "
-                "x[1][2] = value, or row = x[1]; row[2] = value; x[1] = row"
-            )
+        """`x[key] = value`, for keys that `x[key]` takes and values that broadcast to it.
+
+        All who hold this tensor see the change; slices that were taken before do not, nor what was
+        computed before. Where index arrays name an element more than once the last value stays.
+        The gradient is that of `x.at[key].set(value)`.
+
+        `ShapeError` for a value that does not broadcast, `DTypeError` for one of another kind
+        (floats into integers), `IndexError` for a key out of range or a mask of another shape.
+        `GradientError` for a leaf that requires a gradient, outside of `no_grad`; `TraceError` for
+        what was passed to a function that a transform calls, or captured by it. `TypeError` where
+        nobody holds the tensor, as in `x[0][1] = 5`, which could have no effect: a slice has a
+        value of its own.
+        """
+        if getrefcount(self) <= TEMPORARY:
+            check_is_held()
         assign(self, key, value)
 
     @property

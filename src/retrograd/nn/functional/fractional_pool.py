@@ -74,7 +74,7 @@ def _fractional(
         own = u[..., rank - 1 - axis if rank == 2 else axis]
         starts = _starts(own, sizes[axis], windows[axis], counts[axis])
         places = rg.expand_dims(starts, axis=-1) + np.arange(windows[axis])
-        own_shape = [*x.shape[:2], *[1] * (2 * rank)]
+        own_shape: list[Any] = [*x.shape[:2], *[1] * (2 * rank)]
         own_shape[2 + axis], own_shape[2 + rank + axis] = counts[axis], windows[axis]
         flat = flat * sizes[axis] + places.reshape(tuple(own_shape))
     flat = rg.broadcast_to(flat, (*x.shape[:2], *counts, *windows))

@@ -264,9 +264,9 @@ def _line(xp: Any, n: Any, corners: bool) -> Any:
         return line if corners else line * (n - 1) / n
     whole = rg.asarray(n, dtype=rg.float64)
     i = rg.arange(n).astype(rg.float64)
-    line = i * (2.0 / rg.maximum(whole - 1.0, 1.0)) - 1.0
-    line = rg.where(whole > 1.0, line, 0.0)
-    return line if corners else line * (whole - 1.0) / whole
+    points = i * (2.0 / rg.maximum(whole - 1.0, 1.0)) - 1.0
+    points = rg.where(whole > 1.0, points, 0.0)
+    return points if corners else points * (whole - 1.0) / whole
 
 
 @located

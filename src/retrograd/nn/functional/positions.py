@@ -227,8 +227,8 @@ def _turns(
     reach = int(known.max()) + 1 if known is not None and known.size else None
     rotation = rotary_frequencies(size, base, scaling, reach)
     angles = rg.expand_dims(at.astype(rg.float64), axis=-1) * rg.asarray(rotation.frequencies)
-    cos, sin = rg.cos(angles) * rotation.factor, rg.sin(angles) * rotation.factor
-    return cos.astype(x.dtype), sin.astype(x.dtype)
+    parts = rg.cos(angles) * rotation.factor, rg.sin(angles) * rotation.factor
+    return parts[0].astype(x.dtype), parts[1].astype(x.dtype)
 
 
 @lru_cache(maxsize=16)

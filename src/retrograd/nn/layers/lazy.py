@@ -36,7 +36,7 @@ class _Lazy(Module):
     becomes: ClassVar[type[Module]]
     axis: ClassVar[int]  # of the input, whose size is the first argument of `becomes`
     defaults: ClassVar[dict[str, Any]] = {}  # where they are not those of `becomes`
-    __signature__: ClassVar[inspect.Signature]
+    __signature__: ClassVar[inspect.Signature]  # type: ignore[misc]
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)

@@ -59,7 +59,7 @@ def _linear(h: Any, w: Any, b: Any) -> Any:
     return y if b is None else rg.add(y, b)
 
 
-def _parts(x: Any, count: int) -> list[Any]:
+def _parts(x: Any, count: int) -> tuple[Tensor, ...]:
     return rg.split(x, count, axis=-1)
 
 
@@ -79,7 +79,7 @@ def _all_steps(
 
     It is one operation to whoever records it, since a body that is traced is a new one each time.
     """
-    first = [rg.astype(part, x.dtype) for part in state]
+    first: list[Any] = [rg.astype(part, x.dtype) for part in state]
     given = [w for w in weights if w is not None]
     own = [input_node(n.type) for n in (*given, *first)]
     steps = [x] if here is None else [x, here]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -39,6 +40,28 @@ class LoadResult(NamedTuple):
 
     missing_keys: list[str]
     unexpected_keys: list[str]
+
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class HasForward(Protocol[P, R]):
+    """What `Module.__call__` takes its arguments and its result from, for type checkers."""
+
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The computation."""
+
+
+class _ForwardSignature:
+    """`__signature__` of a module: that of its `forward`, which `inspect` and `help` show."""
+
+    def __get__(self, module: Any, cls: Any = None) -> inspect.Signature:
+        if module is None:  # of the class: that of its constructor
+            if cls.__init__ is object.__init__:
+                return inspect.Signature()
+            raise AttributeError("__signature__")
+        return inspect.signature(module.forward)
 
 
 class Module(Composite):
@@ -75,6 +98,7 @@ class Module(Composite):
     [1.0, 2.0, 3.0]
     """
 
+    __signature__ = _ForwardSignature()
     training: bool
     _buffers: dict[str, bool]  # name of a buffer, whether it is saved
 
@@ -124,13 +148,13 @@ class Module(Composite):
         """The computation. Subclasses define it; users call the module itself."""
         raise NotImplementedError(f"{type(self).__name__} defines no forward()")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self: HasForward[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         here, outer = provenance(), CALLED.get()
-        scope = outer.scope_of(self) if here.scope and outer is not None else None
+        scope = outer.scope_of(self) if here.scope and outer is not None else None  # type: ignore[arg-type]
         called = outer
         if scope is None:  # not part of the module that is being called, if any
             scope = f"{here.scope}.{type(self).__name__}" if here.scope else type(self).__name__
-            called = CalledModule(self, scope, outer if here.scope else None)
+            called = CalledModule(self, scope, outer if here.scope else None)  # type: ignore[arg-type]
         try:
             if called is not outer:
                 CALLED.set(called)

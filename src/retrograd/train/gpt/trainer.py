@@ -188,7 +188,7 @@ class GPTTrainer:
             self._many, donate=("leaves", "state"), shapes={"tokens": shape, "targets": shape}
         )
         self._losses = rg.jit(self._all_losses)
-        self._gradients = rg.jit(rg.grad(token_loss))
+        self._gradients: Any = rg.jit(rg.grad(token_loss))
 
     @property
     def model(self) -> GPT:

@@ -7,7 +7,16 @@ import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence, Sized
 from types import CodeType
-from typing import Any, Protocol
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    overload,
+)
 
 import numpy as np
 
@@ -104,12 +113,17 @@ def _concerns_tapes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return is_taped(pytree.flatten((args, kwargs))[0])
 
 
-class Jit:
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+
+
+class Jit(Generic[P, R]):
     """What `jit` returns: call it like the function. `cache_stats()` counts its compilations."""
 
     def __init__(
         self,
-        f: Callable[..., Any],
+        f: Callable[P, R],
         static: Sequence[str | int],
         donate: int | str | Sequence[int | str],
         shapes: Mapping[str, Any],
@@ -175,6 +189,12 @@ class Jit:
         with self._lock:
             self._traces, self._families, self._sites, self._all_sites = {}, {}, (), {}
 
+    @overload
+    def __get__(self, instance: None, owner: Any = ...) -> Self: ...
+    @overload
+    def __get__(
+        self: Jit[Concatenate[Any, Q], R], instance: object, owner: Any = ...
+    ) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
@@ -198,7 +218,7 @@ class Jit:
         which argument changed, from what to what."""
         return self._history.reasons
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         call = None
         if (
             _TRACING.get() is None
@@ -217,8 +237,8 @@ class Jit:
                 JIT["hits"] += 1
                 self._counts["calls"] += 1
                 return settled(result, (args, kwargs)) if type(result) is WithState else result
-        found = self._call(args, kwargs, call or FlatArguments((args, kwargs)))
-        return settled(found, (args, kwargs))
+        result = self._call(args, kwargs, call or FlatArguments((args, kwargs)))
+        return settled(result, (args, kwargs)) if type(result) is WithState else result
 
     def _served(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], gone: Donated | None, untracked: bool
@@ -562,6 +582,26 @@ def _remember(known: dict[Any, Any], key: Any, value: Any) -> None:
     known[key] = value
 
 
+@overload
+def jit(
+    f: Callable[P, R],
+    *,
+    static_argnames: str | Sequence[str] = ...,
+    static_argnums: int | Sequence[int] = ...,
+    donate: int | str | Sequence[int | str] = ...,
+    shapes: Mapping[str, Any] | None = ...,
+    explain: bool = ...,
+) -> Jit[P, R]: ...
+@overload
+def jit(
+    f: None = ...,
+    *,
+    static_argnames: str | Sequence[str] = ...,
+    static_argnums: int | Sequence[int] = ...,
+    donate: int | str | Sequence[int | str] = ...,
+    shapes: Mapping[str, Any] | None = ...,
+    explain: bool = ...,
+) -> Callable[[Callable[P, R]], Jit[P, R]]: ...
 def jit(
     f: Callable[..., Any] | None = None,
     *,

@@ -33,8 +33,9 @@ ARRAYS = LazyTensor, np.ndarray, np.generic, Dim  # results that are computed
 
 class TracedFunction:
     """What calling `f` on stand-ins for arguments of these keys gives. Of sizes that have names and
-    an example, `guards` are told. Those that are `donated` are its own to change. Where it is called for somebody who `asks` for gradients,
-    `tracked` tells through which results there are some, as far as that is for `f` to say."""
+    an example, `guards` are told. Arguments that are `donated` are its own to change. Where it is
+    called for somebody who `asks` for gradients, `tracked` tells through which results there are
+    some, as far as that is for `f` to say."""
 
     @contained
     def __init__(
@@ -57,10 +58,12 @@ class TracedFunction:
                     if gone and isinstance(x, LazyTensor):
                         x.own()
                 with assumed.watching(), asking(asked):
-                    watch = StateWatch((args, kwargs), structure, new)
+                    given = args, kwargs
+                    holds = pytree.may_hold_state(given)
+                    watch = StateWatch(given, structure, new) if holds else None
                     result = f(*args, **kwargs)
                     # Whether something has changed in modules that would be lost.
-                    self.loses_state = bool(watch.lost_in_trace(result))
+                    self.loses_state = watch is not None and bool(watch.lost_in_trace(result))
         finally:
             LEAKED.update(inputs)
         results, self.structure = pytree.flatten(result)

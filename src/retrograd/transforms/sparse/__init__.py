@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 from retrograd.tracing.scope import ArgNums
+from retrograd.tracing.transformed import Transformed
 from retrograd.transforms.jacobian import dense_hessian, dense_jacobian
 from retrograd.transforms.sparse.compressed_jacobian import (
     sparse_form,
@@ -15,10 +16,12 @@ from retrograd.transforms.sparse.compressed_jacobian import (
 
 __all__ = ["hessian", "jacobian"]
 
+P = ParamSpec("P")
+
 
 def jacobian(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False, sparse: bool | str = False
-) -> Callable[..., Any]:
+    f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, sparse: bool | str = False
+) -> Transformed[P, Any]:
     """A function that returns the Jacobian of f, in as few passes as it takes: by `jacrev` or by
     `jacfwd`, whichever needs fewer for the sizes at hand.
 
@@ -46,8 +49,8 @@ def jacobian(
 
 
 def hessian(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False, sparse: bool | str = False
-) -> Callable[..., Any]:
+    f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, sparse: bool | str = False
+) -> Transformed[P, Any]:
     """A function that returns the matrix of second derivatives of a scalar function, by forward
     mode through the gradient.
 

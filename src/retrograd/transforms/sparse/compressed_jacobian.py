@@ -66,12 +66,12 @@ class Compressed:
         return sparse.coo_array((values, (self._rows, self._columns)), self._shape)
 
 
-def sparse_jacobian(f: Callable[..., Any], argnums: ArgNums, form: str) -> Callable[..., Any]:
+def sparse_jacobian(f: Callable[..., Any], argnums: ArgNums, form: str) -> Any:
     """See `jacobian`."""
     return _derivative(f, argnums, form, "jacobian", _compressed_jacobian)
 
 
-def sparse_hessian(f: Callable[..., Any], argnums: ArgNums, form: str) -> Callable[..., Any]:
+def sparse_hessian(f: Callable[..., Any], argnums: ArgNums, form: str) -> Any:
     """See `hessian`."""
     return _derivative(f, argnums, form, "hessian", _compressed_hessian)
 
