@@ -2,7 +2,8 @@
 
 A library that finds the arrays it works with in a list of its own has to be told of tensors before
 it looks, and must not be imported for that. So its import is watched for, by an entry of
-`sys.meta_path` that goes away when there is nothing left to watch for.
+`sys.meta_path` that goes away when there is nothing left to watch for. The classes of
+`importlib.abc`, which would say what is needed, bring more modules than all the rest here.
 """
 
 from __future__ import annotations
@@ -10,19 +11,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 
-class _Told(Loader):
+class _Told:
     """Loads a module as another loader does, and then imports what waited for it."""
 
-    def __init__(self, loader: Loader, waiting: str) -> None:
+    def __init__(self, loader: Any, waiting: str) -> None:
         self.loader, self.waiting = loader, waiting
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self.loader.create_module(spec)
+        made: ModuleType | None = self.loader.create_module(spec)
+        return made
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__spec__ is not None:
@@ -31,7 +33,7 @@ class _Told(Loader):
         import_module(self.waiting)
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Finds nothing by itself: the modules that are waited for, by who else finds them."""
 
     def __init__(self, waiting: Mapping[str, str]) -> None:
@@ -49,7 +51,7 @@ class _Finder(MetaPathFinder):
             spec = None if finder is self else finder.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Told(spec.loader, waiting)
+                    spec.loader = _Told(spec.loader, waiting)  # type: ignore[assignment]
                 return spec
         return None
 

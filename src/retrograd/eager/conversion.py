@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.default_dtype import DEFAULT
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.modes import active, grad_enabled, sought
+from retrograd.eager.weak_types import DEFAULT
 from retrograd.errors import DTypeError, GradientError, HistoryWarning, ShapeError
 from retrograd.ir import (
     Dim,

@@ -10,16 +10,37 @@ is computed on the wide ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakSet
 
 import numpy as np
 
-from retrograd.eager.default_dtype import DEFAULT
-from retrograd.ir import DType, Node, TensorType, bool_, complex128, float64
+from retrograd.ir import DType, Node, TensorType, bool_, complex64, complex128, float32, float64
 from retrograd.ops.elementwise import Cast, cast
 from retrograd.ops.leaf import constant
 
 _CONDITION = TensorType(bool_, ())  # which is of no dtype that counts
+
+
+class _Default:
+    """What Python numbers are where no array says otherwise, in the whole program; set by
+    `set_default_dtype`."""
+
+    real: DType = float32
+    complex: DType = complex64
+
+
+DEFAULT = _Default()
+
+
+class Cache(Protocol):
+    """What was made of Python numbers, and is made again when the default changes."""
+
+    def forget(self) -> None:
+        """Keep nothing."""
+
+
+CACHES: WeakSet[Cache] = WeakSet()  # beside those of recording, which are known by name
 
 
 def _wider() -> dict[DType, DType]:

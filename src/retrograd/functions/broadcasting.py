@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.conversion import as_array, holds_arrays, integer_range, promote
-from retrograd.eager.default_dtype import DEFAULT
 from retrograd.eager.lazy_tensor import LazyTensor
-from retrograd.eager.weak_types import is_weak, wide
+from retrograd.eager.weak_types import DEFAULT, is_weak, wide
 from retrograd.errors import AxisError, DTypeError, OptionError, ShapeError
 from retrograd.ir import (
     Dim,

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.conversion import as_array
-from retrograd.eager.default_dtype import DEFAULT
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import Array, LazyTensor, evaluate, is_taped
-from retrograd.eager.weak_types import is_weak
+from retrograd.eager.weak_types import DEFAULT, is_weak
 from retrograd.errors import DTypeError, OptionError, ShapeError, TraceError
 from retrograd.functions.broadcasting import (
     as_node,

@@ -9,12 +9,12 @@ import ml_dtypes
 import numpy as np
 
 from retrograd.eager.conversion import promote
-from retrograd.eager.default_dtype import CACHES, DEFAULT
 from retrograd.eager.immediate import call_kind
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.modes import is_tracing
 from retrograd.eager.trace_buffer import BUFFERS, end_run, materialize
 from retrograd.eager.trace_cache import SITES
+from retrograd.eager.weak_types import CACHES, DEFAULT
 from retrograd.errors import DTypeError, OptionError, TraceError
 from retrograd.functions.broadcasting import number_dtype
 from retrograd.ir import (

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.default_dtype import DEFAULT
 from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.weak_types import DEFAULT
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import (
     as_node,

@@ -6,15 +6,18 @@ is imported with einops, see `post_import.py`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from retrograd.eager.lazy_tensor import Array, LazyTensor
 from retrograd.functions import contractions, creation, manipulation, reductions
 from retrograd.functions.tensor.tensor import Tensor
 
-_Base: Any = sys.modules["einops._backends"].AbstractBackend
+try:
+    _Base: Any = import_module("einops._backends").AbstractBackend
+except ModuleNotFoundError:  # nobody asks then
+    _Base = object
 
 REDUCTIONS = {
     "min": reductions.min,
@@ -27,7 +30,7 @@ REDUCTIONS = {
 }
 
 
-class RetrogradBackend(_Base):  # type: ignore[misc]
+class RetrogradBackend(_Base):
     """What einops does with tensors, eagerly and in functions that are traced."""
 
     framework_name = "retrograd"

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.default_dtype import DEFAULT
 from retrograd.eager.leaf import stands_for_any
 from retrograd.eager.modes import backend
+from retrograd.eager.weak_types import DEFAULT
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions import creation
 from retrograd.functions.random.default import default_generator, manual_seed

@@ -190,12 +190,10 @@ def called_on(
     with differentiating(inner):
         leaves = [Tensor(n, n.dtype.is_inexact) for n in inner]
         new = pytree.unflatten(structure, leaves)
-        if not pytree.may_hold_state(new):
-            return f(*new, **kwargs), []
-        watch = StateWatch(new, structure, leaves)
+        watch = StateWatch(new, structure, leaves) if pytree.may_hold_state(new) else None
         with calling():
             result = f(*new, **kwargs)
-        return result, watch.lost(result)
+        return result, [] if watch is None else watch.lost(result)
 
 
 def detach_results(result: Any, tracked: bool) -> Any:

@@ -9,10 +9,10 @@ import numpy as np
 
 from retrograd import pytree, tree_plan
 from retrograd.eager.conversion import integer_range
-from retrograd.eager.default_dtype import DEFAULT
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import leaf
 from retrograd.eager.modes import current_trace
+from retrograd.eager.weak_types import DEFAULT
 from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
 from retrograd.functions.broadcasting import as_node, broadcast_to, integer, number
 from retrograd.functions.creation import asarray

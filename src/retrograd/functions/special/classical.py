@@ -8,7 +8,7 @@ from typing import Any
 
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError
-from retrograd.functions.broadcasting import broadcast
+from retrograd.functions.broadcasting import as_node, broadcast
 from retrograd.functions.elementwise import described
 from retrograd.ir import Node, float32, full
 from retrograd.ops import elementwise as el

@@ -430,9 +430,10 @@ def _counterpart(space: Any, ufunc: Any) -> Callable[..., Any] | None:
     if getattr(np, name, None) is ufunc and own in space.__all__:
         found: Any = getattr(space, own)
         return found if callable(found) else None
-    scipy = sys.modules.get("scipy.special")
-    if getattr(scipy, name, None) is ufunc and name in space.special.__all__:
-        return getattr(space.special, name)
+    for module in ("scipy.special", "scipy.special._ufuncs"):  # the first may hold wrappers
+        theirs = getattr(sys.modules.get(module), name, None)
+        if theirs is ufunc and name in space.special.__all__:
+            return getattr(space.special, name)
     return None
 
 

@@ -259,7 +259,9 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
 
     def __index__(self) -> int:
         if not self.dtype.is_integer or self.size != 1:  # Python asks, and goes on after TypeError
-            raise TypeError(f"a tensor of {self._type} is no index: that is a single integer")
+            raise TypeError(
+                f"a {self.dtype} tensor of the shape {self.shape} is no index: that is one integer"
+            )
         return int(self.item())
 
     def __round__(self, ndigits: int | None = None) -> Any:

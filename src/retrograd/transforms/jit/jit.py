@@ -23,7 +23,6 @@ import numpy as np
 from retrograd import pytree
 from retrograd.eager import lazy_tensor, listeners
 from retrograd.eager.conversion import as_array
-from retrograd.eager.default_dtype import CACHES
 from retrograd.eager.lazy_tensor import (
     Donated,
     LazyTensor,
@@ -39,7 +38,7 @@ from retrograd.eager.modes import (
     is_tracing,
 )
 from retrograd.eager.program_cache import JIT
-from retrograd.eager.weak_types import wide
+from retrograd.eager.weak_types import CACHES, wide
 from retrograd.errors import ArgumentError, DTypeError, ShapeError, TraceError
 from retrograd.gc_paused import gc_paused
 from retrograd.ir import Dim, TensorType, as_dtype
