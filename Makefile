@@ -61,6 +61,7 @@ format: $(DEV)
 
 docs: $(BASE)
 	$(BIN)/python -m scripts.operations
+	$(BIN)/python -m scripts.coming_from
 
 ui:
 	cd src/retrograd/viz/ui && npm ci --no-audit --no-fund && npm run build

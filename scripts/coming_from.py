@@ -1,4 +1,4 @@
-"""Write docs/coming-from-*.md, the pages of other libraries' names: `python -m scripts.coming_from`.
+"""Write docs/coming-from-*.md, pages of other libraries' names: `python -m scripts.coming_from`.
 
 What they say of a name is what an error says of it: the tables in `src/retrograd/coming_from/`.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from retrograd.coming_from.hints import LIBRARIES, Entry, table
+from retrograd.coming_from.hints import LIBRARIES, NameHint, table
 
 ROOT = Path(__file__).parent.parent
 TITLES = {
@@ -16,6 +16,7 @@ TITLES = {
     "absent": "Absent, and why",
 }
 WIDTH = 108
+MADE = "<!-- Below: made by `make docs` from src/retrograd/coming_from/; a test compares. -->"
 
 
 def path(library: str) -> Path:
@@ -28,8 +29,7 @@ def page(library: str) -> str:
     rooms = table(library)
     introductions = Path(__file__).parent / "introductions"
     parts = [(introductions / f"{library}.md").read_text("utf-8").rstrip()]
-    parts += ["<!-- Below: made by `make docs` from src/retrograd/coming_from/; a test compares. -->"]
-    parts += ["## How many", counts(rooms)]
+    parts += [MADE, "## How many", counts(rooms)]
     for room, entries in rooms.items():
         parts.append(f"## `{room}`")
         same = [name for name, entry in entries.items() if entry.kind == "same"]
@@ -45,7 +45,7 @@ def page(library: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def counts(rooms: dict[str, dict[str, Entry]]) -> str:
+def counts(rooms: dict[str, dict[str, NameHint]]) -> str:
     """A table of how many names there are of each kind."""
     kinds = ("same", *TITLES)
     lines = ["| | names | same | differs | other name | absent |", "|---|---:|---:|---:|---:|---:|"]
@@ -55,7 +55,7 @@ def counts(rooms: dict[str, dict[str, Entry]]) -> str:
     return "\n".join(lines)
 
 
-def grouped(entries: dict[str, Entry], kind: str) -> dict[str, list[str]]:
+def grouped(entries: dict[str, NameHint], kind: str) -> dict[str, list[str]]:
     """The names of a kind by what is said of them."""
     said: dict[str, list[str]] = {}
     for name, entry in entries.items():

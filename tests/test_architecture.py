@@ -19,7 +19,8 @@ FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
 # The modules of a package without those of the packages within it: these have lines of their own.
 LEVELS = [
     "errors", "coming_from", "files", "shared", "lazy_import", "post_import", "tuning",
-    "context_setting", "gc_paused", "pytree", "tree_plan", "tensor_type", "accelerate", "ir", "memory_limit",
+    "context_setting", "gc_paused", "pytree", "tree_plan", "tensor_type", "accelerate", "ir",
+    "memory_limit",
     "ops.numerics", "ops", "ops.special.incomplete", "ops.special", "ops.random",
     "ops.random.sampling", "ops.linalg", "autodiff", "ops.control",
     "passes", "passes.lowering", "passes.pipeline",
@@ -31,9 +32,10 @@ LEVELS = [
     "onnx", "viz", "notebook", "inspect",
     "eager", "eager.immediate", "eager.quick_dispatch", "eager.call_cache", "eager.dispatch",
     "eager.segment_backward", "eager.backward",
-    "functions", "functions.linalg", "functions.pytorch", "functions.tensor", "functions.creation",
+    "functions", "functions.linalg", "functions.special", "functions.pytorch",
+    "functions.tensor", "functions.creation",
     "functions.fft", "tracing", "functions.linalg.matrix_functions", "functions.numpy_api",
-    "functions.special", "functions.random", "functions.pytorch.creation",
+    "functions.random", "functions.pytorch.creation",
     "functions.pytorch.modes", "graph", "transforms", "transforms.jit",
     "transforms.sparse", "tape", "scalar.machine", "scalar", "api",
     "verify",

@@ -42,7 +42,8 @@ NO_ARRAYS = {
         "isdtype", "load_graph", "no_grad", "num_threads", "profile", "enable_grad",
         "get_num_threads", "inference_mode", "initial_seed", "is_complex", "is_floating_point",
         "is_grad_enabled", "is_nonzero", "is_signed", "is_tensor", "manual_seed", "promote_types",
-        "seed", "set_grad_enabled", "set_num_threads", "set_rng_state",
+        "get_default_dtype", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads",
+        "set_rng_state",
     },
     "nn": {"LoadResult", "ModelSummary", "Module", "ModuleDict", "ModuleInfo", "ModuleList"},
     "nn.init": {"calculate_gain", "fans", "seed"},
@@ -53,8 +54,15 @@ NO_ARRAYS = {
 # Names that nothing refuses: records of results, and what takes no arguments.
 NO_ERRORS = {
     "rg": {
-        "__array_namespace_info__", "backends", "cache_stats", "info", "profile", "get_rng_state",
-        "initial_seed", "is_tensor",
+        "__array_namespace_info__",
+        "backends",
+        "cache_stats",
+        "info",
+        "profile",
+        "get_default_dtype",
+        "get_rng_state",
+        "initial_seed",
+        "is_tensor",
     },
     "nn": {"LoadResult", "ModelSummary", "ModuleInfo"},
     "gnn": {"Edge", "Names", "NodeGradients", "Route", "Routing"},

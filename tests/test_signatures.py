@@ -14,13 +14,14 @@ import retrograd as rg
 MANY = {
     "arrays", "arrays_and_dtypes", "axes", "batch", "datasets", "fields", "modules",
     "named", "others", "parts", "shape", "shapes", "size", "sizes", "dims", "tensors", "operands",
-    "values", "inputs", "repeats", "transforms",
+    "values", "inputs", "repeats", "transforms", "matrices",
 }  # fmt: skip
 # `args` and `kwargs` mean something there: they are what another function or module takes.
 PASSED_ON = {
     "Graph.__call__", "nn.Identity", "MixedPrecision.forward",
     "AveragedModel.forward", "Parametrizations",
 }  # fmt: skip
+# What a sum takes: NumPy's names and PyTorch's.
 # Written in C, without arguments.
 OPERATIONS = ("abs", "cos", "exp", "log", "relu", "sigmoid", "sin", "sqrt", "tanh")
 IN_C = {f"Value.{x}" for x in OPERATIONS}
@@ -108,8 +109,9 @@ def test_decorated_functions_have_the_signature_of_what_they_decorate():
         assert made.__doc__ == "What f does."
         assert made.__name__ == "f"
     assert str(inspect.signature(rg.sum)) != ""
-    assert list(inspect.signature(rg.sum).parameters) == ["x", "axis", "dtype", "keepdims"]
-    assert list(inspect.signature(rg.ones(2).sum).parameters) == ["axis", "dtype", "keepdims"]
+    names = ["x", "axis", "dtype", "keepdims", "dim", "keepdim"]
+    assert list(inspect.signature(rg.sum).parameters) == names
+    assert list(inspect.signature(rg.ones(2).sum).parameters) == names[1:]
     assert inspect.signature(rg.sum).parameters["keepdims"].default is False
 
 

@@ -17,7 +17,7 @@ tril_indices_from triu_indices_from
 """
 TWO = """
 append divmod float_power fmax fmin fmod heaviside logaddexp2 allclose isclose array_equal
-array_equiv intersect1d union1d setdiff1d setxor1d
+array_equiv union1d setdiff1d setxor1d
 """
 
 
@@ -53,6 +53,7 @@ def numpy_functions(a: Arrays) -> dict[str, Call]:
         "hstack": lambda: rg.hstack([x, y]),
         "indices": lambda: rg.indices((2, 3)),
         "insert": lambda: rg.insert(x, 1, 0.5, 0),
+        "intersect1d": lambda: rg.intersect1d(x, rg.concat([x, y])),
         "interp": lambda: rg.interp(x, [0.0, 0.4, 1.0], [1.0, 3.0, 2.0]),
         "iscomplexobj": lambda: rg.iscomplexobj(x),
         "isrealobj": lambda: rg.isrealobj(x),

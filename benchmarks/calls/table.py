@@ -17,6 +17,7 @@ from benchmarks.calls.arrays import Arrays, Call
 from benchmarks.calls.draws import draws
 from benchmarks.calls.functional import functional
 from benchmarks.calls.numpy_api import numpy_functions, special_functions
+from benchmarks.calls.pytorch import pytorch_functions
 from retrograd.nn import functional as F
 
 SPACES = {
@@ -36,6 +37,10 @@ _OTHER = """
     result_type root scan spec trace value_and_grad vjp vmap while_loop from_dlpack
     random.Generator.jump random.Generator.load_state_dict random.Generator.split
     random.Generator.state_dict
+    enable_grad from_jax from_torch get_default_dtype get_num_threads get_rng_state inference_mode
+    initial_seed is_complex is_floating_point is_grad_enabled is_nonzero is_same_size is_signed
+    is_tensor manual_seed numel promote_types pure_callback seed set_default_dtype set_grad_enabled
+    set_num_threads set_rng_state to_jax to_torch
     """
 OTHER = frozenset([f"rg.{name}" for name in _OTHER.split()])
 
@@ -105,6 +110,7 @@ def calls(a: Arrays) -> dict[str, Call]:
         ("rg", _general(a)),
         ("rg", _moving(a)),
         ("rg", numpy_functions(a)),
+        ("rg", pytorch_functions(a)),
         ("rg.linalg", _linalg(a)),
         ("rg.fft", _fft(a)),
         ("rg.special", _special(a)),

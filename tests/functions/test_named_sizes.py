@@ -25,17 +25,17 @@ SIZES = "which elements are meant depends on the size; they say that it is symbo
 NUMBERS = "how many results there are depends on the size; it says what to do instead"
 SYMBOLIC = (
     "apply_along_axis", "array_split", "convolve", "correlate", "delete", "diag_indices_from",
-    "dsplit", "hsplit", "insert", "polyadd", "polyder", "polyint", "polymul", "polysub", "resize",
+    "diagonal_scatter", "dsplit", "hsplit", "insert", "polyadd", "polyder", "polyint", "polymul", "polysub", "resize",
     "tril_indices_from", "triu_indices_from", "vsplit",
 )  # fmt: skip
 EXCEPT = {
     **dict.fromkeys(("argwhere", "nonzero", "unique_all", "unique_counts", "unique_inverse",
                      "unique_values", "flatnonzero"), VALUES),
-    **dict.fromkeys(("extract", "intersect1d", "roots", "setdiff1d", "setxor1d", "trim_zeros",
+    **dict.fromkeys(("extract", "intersect1d", "masked_select", "roots", "setdiff1d", "setxor1d", "trim_zeros",
                      "union1d", "unique"), "how many elements there are depends on values"),
     **dict.fromkeys(SYMBOLIC, SIZES),
-    **dict.fromkeys(("asarray", "tensor"), ARRAY),
-    "unstack": NUMBERS,
+    **dict.fromkeys(("as_tensor", "asarray", "from_numpy", "tensor"), ARRAY),
+    **dict.fromkeys(("chunk", "tensor_split", "unbind", "unstack"), NUMBERS),
 }  # fmt: skip
 NAMES = sorted(listed())
 SUPPORTED = [name for name in NAMES if name.removeprefix("rg.") not in EXCEPT]

@@ -88,6 +88,7 @@ with sklearn.config_context(array_api_dispatch=True):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "code"), [("scipy", SCIPY), ("sklearn", SKLEARN)], ids=["scipy", "sklearn"]
 )

@@ -101,6 +101,7 @@ def _check_values_and_gradients() -> None:
         F(A, B)[0].backward()
 
 
+@pytest.mark.slow
 def test_transforms() -> None:
     close(rg.jit(rg.grad(loss(F)))(A, B), rg.grad(loss(cubes))(A, B))
     close(rg.jvp(loss(F), (A, B), (B, A)), rg.jvp(loss(cubes), (A, B), (B, A)))

@@ -43,6 +43,7 @@ def close(found: Any, expected: Any, rtol: float = 1e-11) -> None:
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=rtol)
 
 
+@pytest.mark.slow
 def test_as_jax_under_every_transform(jax: Any) -> None:
     with jax.enable_x64(True):
         x, w = jax.numpy.array(X), jax.numpy.array(W)
@@ -100,6 +101,7 @@ def test_as_jax_of_large_arrays(jax: Any) -> None:
     assert jax.jit(jax.grad(lambda x: f(x * 1.5)))(x)[0, 0].item() == 3.0
 
 
+@pytest.mark.slow
 def test_wrap_jax_under_every_transform(jax: Any) -> None:
     x, w = rg.tensor(X), rg.tensor(W)
     f, ours = wrap_jax(cubes(jax.numpy)), cubes(rg)

@@ -72,7 +72,12 @@ def test_array_api_compat_recognises_tensors() -> None:
     with pytest.raises(TypeError, match="Multiple namespaces"):
         compat.array_namespace(x, np.ones(2))
     lazy = []
-    rg.jit(lambda y: lazy.append(compat.is_lazy_array(y)) or y)(x)
+
+    def identity(y: rg.Tensor) -> rg.Tensor:
+        lazy.append(compat.is_lazy_array(y))
+        return y
+
+    rg.jit(identity)(x)
     assert lazy == [True]
 
 

@@ -85,6 +85,7 @@ VALUES: dict[str, Callable[[], bool]] = {
     "result_type": lambda: rg.result_type(rg.ones(2), 1.0) is rg.float32,
     "from_numpy": lambda: rg.from_numpy(A).tolist() == torch.from_numpy(A).tolist(),
     "from_dlpack": lambda: rg.from_dlpack(A).tolist() == torch.from_dlpack(A).tolist(),
+    "get_default_dtype": lambda: rg.get_default_dtype() == rg.float32,
     "is_grad_enabled": lambda: rg.is_grad_enabled() is True,
     "enable_grad": lambda: _recorded(rg.enable_grad()),
     "no_grad": lambda: not _recorded(rg.no_grad()),

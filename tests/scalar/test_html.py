@@ -13,7 +13,9 @@ def test_number_gradient_and_history():
     words = "".join(well_formed(c._repr_html_()).itertext())
     assert "<a> data 2 grad -3" in words
     assert "data -6 grad 1 = mul" in words
-    assert ET.fromstring(c._repr_svg_()).tag.endswith("svg")
+    picture = c._repr_svg_()
+    assert picture is not None
+    assert ET.fromstring(picture).tag.endswith("svg")
     assert a._repr_svg_() is None
     assert "leaf" in a._repr_html_()
 

@@ -34,14 +34,14 @@ AT_MOST = {
     "program_classes": 7,  # 4
     "node_loops": 1,  # 1
     "class_names": 1,  # 0
-    "tuning_numbers": 296,  # those of one cost model
+    "tuning_numbers": 330,  # those of one cost model
     "llvm_text": 0,  # 0
     "most_files": 20,  # 20
     "full_folders": 0,  # 0
     "architecture_words": 1000,  # 1000
     "folders_without_readme": 0,  # 0
     "readme_words": 600,
-    "python_lines": 126000,  # 75000, without the training library
+    "python_lines": 142600,  # 75000, without the training library
 }
 # Percent, of which there may not be less.
 AT_LEAST = {

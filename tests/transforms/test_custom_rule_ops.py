@@ -7,7 +7,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import pytree
-from retrograd.transforms.custom_rule_ops import ByValue, CallStructure
+from retrograd.transforms.custom_rule_ops import ByValue, RuleStructure
 
 X, Y = np.array([0.3, 0.7]), np.array([1.0, 2.0])
 
@@ -66,7 +66,7 @@ def test_numbers_are_compared_by_value_and_objects_by_identity():
 
 def test_the_structure_of_a_call_has_what_is_no_tensor_and_zeros_for_its_tangent():
     value = {"x": rg.ones(2), "n": 3, "s": "text", "a": np.ones(1)}
-    form = CallStructure.of(value)
+    form = RuleStructure.of(value)
     leaves = pytree.flatten(value)[0]
     assert [leaves[i] is value["x"] for i in form.at] == [True]
     node = value["x"].node  # type: ignore[attr-defined]

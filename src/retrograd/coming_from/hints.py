@@ -17,7 +17,7 @@ LIBRARIES = ("pytorch", "jax", "numpy")
 KINDS = ("same", "differs", "other", "absent")
 
 
-class Entry(NamedTuple):
+class NameHint(NamedTuple):
     """A name of another library: whether it is the same here (then without a text), means something
     that differs, is written otherwise, or is absent for a reason."""
 
@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 
 @functools.cache
-def table(library: str) -> dict[str, dict[str, Entry]]:
+def table(library: str) -> dict[str, dict[str, NameHint]]:
     """What is said of the names of a library, by the module or class that they are in."""
     import tomllib  # who reads no message waits for no parser
 
@@ -34,11 +34,11 @@ def table(library: str) -> dict[str, dict[str, Entry]]:
     return {room: _entries(said) for room, said in tomllib.loads(text).items()}
 
 
-def _entries(said: dict[str, Any]) -> dict[str, Entry]:
-    found = {name: Entry("same", "") for name in said.get("same", "").split()}
+def _entries(said: dict[str, Any]) -> dict[str, NameHint]:
+    found = {name: NameHint("same", "") for name in said.get("same", "").split()}
     for kind in KINDS[1:]:
         for names, text in said.get(kind, {}).items():
-            found |= {name: Entry(kind, text) for name in names.split()}
+            found |= {name: NameHint(kind, text) for name in names.split()}
     return found
 
 

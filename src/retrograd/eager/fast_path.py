@@ -40,14 +40,6 @@ COMPOSITE = 3  # in place of an arity: a function on tensors that is recorded as
 EPOCH = [0]
 
 
-def next_epoch() -> int:
-    """Begin a call of a function by a transform; its number."""
-    EPOCH[0] += 1
-    if compiled is not None:
-        compiled.set_epoch(EPOCH[0])
-    return EPOCH[0]
-
-
 class HandleBase:
     """The fields of a handle: see `LazyTensor`."""
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 from weakref import WeakSet
 
 from retrograd.context_setting import Setting
-from retrograd.eager.fast_path import next_epoch
+from retrograd.eager.fast_path import EPOCH, compiled
 from retrograd.errors import OptionError
 from retrograd.runtime.backends import find
 from retrograd.runtime.denormals import flush_subnormals as flush
@@ -114,7 +114,10 @@ def traced(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def calling() -> Setting:
     """Inside the block a transform calls a function: tensors that were made before are arguments of
     it, or captured, and are not changed in place."""
-    return Setting(_CALL, next_epoch())
+    EPOCH[0] += 1
+    if compiled is not None:
+        compiled.set_epoch(EPOCH[0])
+    return Setting(_CALL, EPOCH[0])
 
 
 def call_epoch() -> int:

@@ -26,6 +26,7 @@ from retrograd.ops import reduce
 from retrograd.ops.complex import conj
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.shape import Concat, expand, permute, reshape, slice_axis
+from retrograd.tensor_type import Tensor
 
 TYPICAL = 64  # what a size that is not known is taken for
 EXACT = 5  # operands for which all orders of contraction are tried
@@ -229,11 +230,10 @@ def chained(nodes: Sequence[Node]) -> Node:
         left = right
     last = "" if nodes[-1].type.rank == 1 and len(nodes) > 1 else terms[-1][-1]
     first = "" if nodes[0].type.rank == 1 else terms[0][0]
-    product: Node = einsum(f"{','.join(terms)}->{first}{last}", *nodes)
-    return product
+    return as_node(einsum(f"{','.join(terms)}->{first}{last}", *nodes))
 
 
-def einsum(subscripts: Any, /, *operands: Any) -> Any:
+def einsum(subscripts: Any, /, *operands: Any) -> Tensor:
     """Einstein summation: `einsum("ij,jk->ik", a, b)`, or with numbers for letters and each operand
     before its list, `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
 

@@ -448,9 +448,7 @@ def logical_not(x: ArrayLike, /) -> Any:
 
 
 @op_function
-def where(
-    condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | None = None, /
-) -> Any:
+def where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | None = None, /) -> Any:
     """`x1` where the condition is true, `x2` elsewhere, with broadcasting and dtype promotion.
 
     The branch that is not taken gets a gradient of exactly 0, even where its value or derivative is

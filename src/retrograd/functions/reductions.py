@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import OptionError
 from retrograd.functions.broadcasting import (
     as_node,
@@ -36,6 +36,7 @@ from retrograd.ops.complex import conj, real
 from retrograd.ops.index import gather_along
 from retrograd.ops.leaf import SizeOf
 from retrograd.ops.shape import expand, reshape
+from retrograd.tensor_type import Tensor
 
 Axis = int | Sequence[int] | None
 # The correction of a variance where none is given, told by identity from a 0.0 that is.
@@ -53,8 +54,8 @@ class ValuesAndIndices(NamedTuple):
     """What selects elements gives where it is called with PyTorch's `dim`: these, and where they
     stand along that axis."""
 
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 
 
 def reduced(axis: Any, dim: Any, keepdims: bool, keepdim: bool) -> tuple[Any, bool]:
@@ -137,7 +138,15 @@ def prod(
     return _over(ops.ReduceProd, x, axis, keepdims, "prod")
 
 
-@op_function
+@overload
+def max(
+    x: ArrayLike, /, axis: Axis = ..., *, keepdims: bool = ..., dim: None = ..., keepdim: bool = ...
+) -> Tensor: ...
+@overload
+def max(
+    x: ArrayLike, /, axis: None = ..., *, keepdims: bool = ..., dim: int, keepdim: bool = ...
+) -> ValuesAndIndices: ...
+@op_function_of_several
 def max(
     x: ArrayLike,
     /,
@@ -168,7 +177,15 @@ def max(
     return _over(ops.ReduceMax, as_node(x), axis, keepdims or keepdim, "max")
 
 
-@op_function
+@overload
+def min(
+    x: ArrayLike, /, axis: Axis = ..., *, keepdims: bool = ..., dim: None = ..., keepdim: bool = ...
+) -> Tensor: ...
+@overload
+def min(
+    x: ArrayLike, /, axis: None = ..., *, keepdims: bool = ..., dim: int, keepdim: bool = ...
+) -> ValuesAndIndices: ...
+@op_function_of_several
 def min(
     x: ArrayLike,
     /,
@@ -206,8 +223,8 @@ def _picked(op: type[ops.ArgMax], x: Node, axis: int, keepdims: bool, what: str)
     whole = reshape(places, tuple(1 if i == at else n for i, n in enumerate(x.shape)))
     values = gather_along(x, whole, at)
     if keepdims:
-        return ValuesAndIndices(values, whole)
-    return ValuesAndIndices(reshape(values, places.shape), places)
+        return ValuesAndIndices._make((values, whole))
+    return ValuesAndIndices._make((reshape(values, places.shape), places))
 
 
 def _refuse_array(axis: Any, instead: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from retrograd.eager.conversion import promote
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import (
     as_node,
@@ -24,6 +24,7 @@ from retrograd.ops import scan as ops
 from retrograd.ops.index import gather_along
 from retrograd.ops.leaf import Iota
 from retrograd.ops.shape import Concat, reshape, slice_axis
+from retrograd.tensor_type import Tensor
 
 
 def _along(
@@ -153,10 +154,14 @@ def _attained(x: Node, y: Node, axis: int) -> ValuesAndIndices:
         here = el.bitwise_or(here, el.bitwise_and(el.isnan(x), el.isnan(y)))
     place = Iota(x.shape, axis, int64)()
     places = ops.CumMax(axis)(el.select(here, place, full(0, place.type)))
-    return ValuesAndIndices(gather_along(x, places, axis), places)
+    return ValuesAndIndices._make((gather_along(x, places, axis), places))
 
 
-@op_function
+@overload
+def cummax(x: ArrayLike, /, axis: int | None = ..., *, dim: None = ...) -> Tensor: ...
+@overload
+def cummax(x: ArrayLike, /, axis: None = ..., *, dim: int) -> ValuesAndIndices: ...
+@op_function_of_several
 def cummax(x: ArrayLike, /, axis: int | None = None, *, dim: int | None = None) -> Any:
     """Running maximum along an axis; NaN from the first NaN on. An array with one axis needs none.
 
@@ -176,7 +181,11 @@ def cummax(x: ArrayLike, /, axis: int | None = None, *, dim: int | None = None) 
     return y if dim is None else _attained(x, y, normal_axis(dim, x.type.rank, "cummax"))
 
 
-@op_function
+@overload
+def cummin(x: ArrayLike, /, axis: int | None = ..., *, dim: None = ...) -> Tensor: ...
+@overload
+def cummin(x: ArrayLike, /, axis: None = ..., *, dim: int) -> ValuesAndIndices: ...
+@op_function_of_several
 def cummin(x: ArrayLike, /, axis: int | None = None, *, dim: int | None = None) -> Any:
     """Running minimum along an axis; NaN from the first NaN on. An array with one axis needs none.
 

@@ -7,7 +7,7 @@ values that are known; inside of `jit` and other transforms `size` has to be giv
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.eager.lazy_tensor import LazyTensor
@@ -73,6 +73,14 @@ def _selected(mask: Node, size: int | Dim) -> tuple[Node, Node]:
 
 
 # -- positions -------------------------------------------------------------------------------------
+@overload
+def nonzero(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0, as_tuple: Literal[True] = True
+) -> tuple[Tensor, ...]: ...
+@overload
+def nonzero(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0, as_tuple: bool
+) -> Any: ...
 def nonzero(
     x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0, as_tuple: bool = True
 ) -> Any:

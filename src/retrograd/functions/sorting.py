@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from retrograd.eager.conversion import as_array
 from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
@@ -29,7 +29,15 @@ Axis = int | tuple[int, ...] | None
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
-@op_function
+@overload
+def sort(
+    x: ArrayLike, /, axis: int = ..., descending: bool = ..., *, stable: bool = ..., dim: None = ...
+) -> Tensor: ...
+@overload
+def sort(
+    x: ArrayLike, /, axis: int = ..., descending: bool = ..., *, stable: bool = ..., dim: int
+) -> ValuesAndIndices: ...
+@op_function_of_several
 def sort(
     x: ArrayLike,
     /,
@@ -57,7 +65,7 @@ def sort(
     if dim is None:
         return Sort(at, bool(descending))(x)
     places = ArgSort(at, bool(descending))(x)
-    return ValuesAndIndices(gather_along(x, places, at), places)
+    return ValuesAndIndices._make((gather_along(x, places, at), places))
 
 
 @op_function
@@ -313,7 +321,15 @@ def percentile(
     return quantile(as_node(x), q, axis, method=method, keepdims=keepdims)
 
 
-@op_function
+@overload
+def median(
+    x: ArrayLike, /, axis: Axis = ..., keepdims: bool = ..., *, dim: None = ..., keepdim: bool = ...
+) -> Tensor: ...
+@overload
+def median(
+    x: ArrayLike, /, axis: None = ..., keepdims: bool = ..., *, dim: int, keepdim: bool = ...
+) -> ValuesAndIndices: ...
+@op_function_of_several
 def median(
     x: ArrayLike,
     /,
@@ -358,6 +374,6 @@ def chosen(x: Node, places: Node, axis: int, keepdims: bool) -> ValuesAndIndices
     """The elements at one place of each row along an axis, and these places."""
     values = gather_along(x, places, axis)
     if keepdims:
-        return ValuesAndIndices(values, places)
+        return ValuesAndIndices._make((values, places))
     shape = tuple(n for i, n in enumerate(x.shape) if i != axis)
-    return ValuesAndIndices(reshape(values, shape), reshape(places, shape))
+    return ValuesAndIndices._make((reshape(values, shape), reshape(places, shape)))

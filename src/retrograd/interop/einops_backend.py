@@ -6,7 +6,7 @@ is imported with einops, see `post_import.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -18,16 +18,6 @@ try:
     _Base: Any = import_module("einops._backends").AbstractBackend
 except ModuleNotFoundError:  # nobody asks then
     _Base = object
-
-REDUCTIONS = {
-    "min": reductions.min,
-    "max": reductions.max,
-    "sum": reductions.sum,
-    "mean": reductions.mean,
-    "prod": reductions.prod,
-    "any": reductions.any,
-    "all": reductions.all,
-}
 
 
 class RetrogradBackend(_Base):
@@ -54,7 +44,7 @@ class RetrogradBackend(_Base):
         return manipulation.permute_dims(x, tuple(axes))
 
     def reduce(self, x: Tensor, operation: str, axes: Sequence[int]) -> Any:
-        return REDUCTIONS[operation](x, axis=tuple(axes))
+        return getattr(reductions, operation)(x, axis=tuple(axes))  # einops knows which there are
 
     def stack_on_zeroth_dimension(self, tensors: Sequence[Tensor]) -> Any:
         return manipulation.stack(list(tensors))

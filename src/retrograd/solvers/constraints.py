@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd import pytree
+from retrograd.eager.dispatch import ArrayLike
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.creation import tensor
 from retrograd.functions.elementwise import astype
@@ -90,10 +91,10 @@ class Constrained:
     """A function of a tree as one of a vector to vectors, with exact derivatives, compiled."""
 
     def __init__(self, f: Callable[[Any], Any], back: Callable[[Tensor], Any], what: str) -> None:
-        def values(v: Tensor) -> Any:
+        def values(v: ArrayLike) -> Any:
             return astype(flat(f(back(v)), f"{what}: a constraint")[0], float64)
 
-        def along(v: Tensor, weights: Tensor) -> Any:
+        def along(v: ArrayLike, weights: ArrayLike) -> Any:
             return dense_hessian(lambda v: (values(v) * weights).sum())(v)
 
         self._values = jit(values)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.eager.dispatch import ArrayLike
 from retrograd.errors import NonFiniteError, OptionError, nearest
 from retrograd.functions.elementwise import astype
 from retrograd.functions.tensor.tensor import Tensor
@@ -82,7 +83,7 @@ def least_squares(
     optimize = need("scipy.optimize", "least_squares")
     vector, back = flat(x0, "least_squares", keep=True)
 
-    def values(v: Tensor) -> Any:
+    def values(v: ArrayLike) -> Any:
         return astype(flat(residuals(back(v)), "least_squares: the residuals")[0], float64)
 
     compiled, slopes = jit(values), jit(dense_jacobian(values))

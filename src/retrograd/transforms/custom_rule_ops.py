@@ -76,7 +76,7 @@ def _zero(x: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class CallStructure:
+class RuleStructure:
     """The structure of arguments or results, with what is no tensor in it."""
 
     structure: Any
@@ -84,17 +84,17 @@ class CallStructure:
     at: tuple[int, ...]
 
     @staticmethod
-    def of(value: Any) -> CallStructure:
+    def of(value: Any) -> RuleStructure:
         leaves, structure = pytree.flatten(value)
         at = tuple(i for i, x in enumerate(leaves) if isinstance(x, LazyTensor))
         rest = tuple(ByValue(None if isinstance(x, LazyTensor) else x) for x in leaves)
-        return CallStructure(structure, rest, at)
+        return RuleStructure(structure, rest, at)
 
     def namer(self, of: str, i: int) -> Callable[[], str]:
         """What tells how a leaf is reached, if somebody asks."""
         return lambda: of + pytree.names(self.structure)[i]
 
-    def still(self) -> CallStructure:
+    def still(self) -> RuleStructure:
         """The same with zeros for numbers and arrays that are no tensors: their tangents."""
         return replace(self, leaves=tuple(ByValue(_zero(x.value)) for x in self.leaves))
 
@@ -152,8 +152,8 @@ class ReverseRule(CustomRule):
     bwd: Callable[..., Any]
     name: str
     fixed: tuple[ByValue, ...]
-    arguments: CallStructure
-    out: CallStructure
+    arguments: RuleStructure
+    out: RuleStructure
     residuals: Any  # structure
     # For each leaf of the residuals where it comes from: an operand, a result, or what it is.
     sources: tuple[tuple[str, Any], ...]
@@ -182,12 +182,12 @@ class ReverseRule(CustomRule):
             sources.append(place[x.node])
         return ReverseRule(
             bwd, operands.name, tuple(map(ByValue, operands.fixed)),
-            CallStructure(
+            RuleStructure(
                 operands.structure,
                 tuple(ByValue(None if i in operands.at else x)
                       for i, x in enumerate(operands.leaves)),
                 operands.at),
-            CallStructure.of(out), structure, tuple(sources), implicit,
+            RuleStructure.of(out), structure, tuple(sources), implicit,
         )  # fmt: skip
 
     def saved(
@@ -237,7 +237,7 @@ class ReverseRule(CustomRule):
 
 
 def _leaves_of(
-    found: Sequence[Any], form: CallStructure, like: Sequence[Node], what: str, name: str
+    found: Sequence[Any], form: RuleStructure, like: Sequence[Node], what: str, name: str
 ) -> list[Node | None]:
     """What a rule returned for each tensor of a tree, whose parts may be None for zero."""
     place = {i: k for k, i in enumerate(form.at)}
@@ -267,14 +267,14 @@ class ForwardRule(CustomRule):
     rule: Callable[..., Any]
     name: str
     fixed: tuple[ByValue, ...]
-    arguments: CallStructure
-    out: CallStructure
+    arguments: RuleStructure
+    out: RuleStructure
 
     @staticmethod
     def of(rule: Callable[..., Any], operands: Operands, out: Any) -> ForwardRule:
-        arguments = CallStructure.of(operands.filled(operands.nodes))
+        arguments = RuleStructure.of(operands.filled(operands.nodes))
         fixed = tuple(map(ByValue, operands.fixed))
-        return ForwardRule(rule, operands.name, fixed, arguments, CallStructure.of(out))
+        return ForwardRule(rule, operands.name, fixed, arguments, RuleStructure.of(out))
 
     def jvp(self, tangents: Maybe, ys: Sequence[Node], xs: Sequence[Node]) -> Maybe:
         primals = self.arguments.filled(xs, xs)

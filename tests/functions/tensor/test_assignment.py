@@ -656,7 +656,8 @@ def test_what_backward_has_gone_through_is_changed_as_a_constant_is():
 @pytest.mark.parametrize("size", [8, 2000])
 def test_a_reader_in_another_thread_sees_the_value_of_before_or_after(size):
     x, y = rg.zeros(size), rg.ones(size) * 1
-    stop, torn = threading.Event(), []
+    stop = threading.Event()
+    torn: list[np.ndarray | Exception] = []
 
     def read():
         while not stop.is_set():

@@ -65,3 +65,29 @@ def test_signatures_are_visible() -> None:
         assert inspect.Parameter.VAR_KEYWORD not in kinds
     assert "dim" in inspect.signature(rg.Tensor.std).parameters
     assert "alpha" in inspect.signature(rg.Tensor.add_).parameters
+
+
+def test_a_method_takes_dim_where_its_function_does():
+    shared = {
+        name: (inspect.signature(method), inspect.signature(f))
+        for name, method in inspect.getmembers(rg.Tensor, inspect.isroutine)
+        if name in rg.__all__ and inspect.isroutine(f := getattr(rg, name))
+    }
+    taken = {name for name, (_, f) in shared.items() if {"dim", "keepdim"} & {*f.parameters}}
+    assert taken > {"cumsum", "cumprod", "nanmean", "nansum", "nanquantile", "sum", "softmax"}
+    for name in taken:
+        method, f = shared[name]
+        assert {"dim", "keepdim"} & {*f.parameters} <= {*method.parameters}, name
+
+
+def test_sums_along_dim():
+    x = np.array([[1.0, np.nan], [3.0, 4.0]])
+    for name in ("cumsum", "cumprod", "nansum", "nanmean"):
+        expected = getattr(np, name)(x, axis=0)
+        found = getattr(rg.tensor(x), name)(dim=0), getattr(rg, name)(x, dim=0)
+        for y in (*found, getattr(rg.tensor(x), name)(axis=0)):
+            np.testing.assert_array_equal(y.numpy(), expected)
+    assert rg.nansum(x, dim=1, keepdim=True).shape == (2, 1)
+    np.testing.assert_allclose(rg.nanquantile(x, 0.5, dim=1).numpy(), [1.0, 3.5])
+    with pytest.raises(rg.OptionError, match="two names"):
+        rg.nanmean(x, axis=0, dim=1)

@@ -149,10 +149,10 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         return f.multiply(f.multiply(reductions.sum(both, axis=at), 0.5), dx)
     places = as_node(x)
     if places.type.rank == 1:
-        gaps = scans.diff(places)
+        gaps = as_node(scans.diff(places))
         gaps = reshape(gaps, (*((1,) * at), gaps.shape[0], *((1,) * (y.type.rank - at - 1))))
     else:
-        gaps = scans.diff(places, axis=axis if axis < 0 else at)
+        gaps = as_node(scans.diff(places, axis=axis if axis < 0 else at))
     return reductions.sum(f.multiply(f.multiply(both, 0.5), gaps), axis=at)
 
 
@@ -169,7 +169,7 @@ def ediff1d(
     [-1, 1, 2]
     """
     row = flat(as_node(x))
-    steps = scans.diff(row)
+    steps = as_node(scans.diff(row))
     sides = [None if v is None else flat(rounded(as_node(v, row.dtype), row.dtype))
              for v in (to_begin, to_end)]  # fmt: skip
     parts = [p for p in (sides[0], steps, sides[1]) if p is not None]
@@ -206,9 +206,10 @@ def unwrap(
         edge = f.logical_and(f.equal(turned, low), f.greater(steps, 0))
         turned = f.where(edge, high, turned)
     correction = f.where(f.less(f.abs(steps), limit), 0, f.subtract(turned, steps))
-    correction = f.stop_gradient(el.cast(correction, p.dtype))
+    correction = f.stop_gradient(el.cast(as_node(correction), p.dtype))
     n = p.shape[at]
-    rest = slice_axis(p, at, 1, n) + el.cast(scans.cumulative_sum(correction, axis=at), p.dtype)
+    added = as_node(scans.cumulative_sum(correction, axis=at))
+    rest = slice_axis(p, at, 1, n) + el.cast(added, p.dtype)
     return Concat(at)(slice_axis(p, at, 0, 1), rest)
 
 
@@ -236,8 +237,8 @@ def interp(
     if period is not None:
         if period == 0:
             raise OptionError("interp: the period is not 0")
-        at, places = (f.remainder(n, abs(period)) for n in (at, places))
-        order = argsort(places)
+        at, places = (as_node(f.remainder(n, abs(period))) for n in (at, places))
+        order = as_node(argsort(places))
         places, values = Gather(0)(places, order), Gather(0)(values, order)
         n = places.shape[0]
         first, last = slice_axis(places, 0, 0, 1), slice_axis(places, 0, n - 1, n)
@@ -247,7 +248,7 @@ def interp(
     n = places.shape[0]
     ends = [Gather(0)(places, _fixed(i, at)) for i in (0, n - 1)]
     outer = [Gather(0)(values, _fixed(i, at)) for i in (0, n - 1)]
-    given = [e if v is None else f.add(full(0, e.type), v)
+    given = [e if v is None else as_node(f.add(full(0, e.type), v))
              for v, e in zip((left, right), outer, strict=True)]  # fmt: skip
     y = outer[0]
     if n > 1:
@@ -296,7 +297,7 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> Any:
     x, w = _vectors("convolve", a, v)
     if _length(w) > _length(x):
         x, w = w, x
-    return _slid(x, flip(w), mode, "convolve")
+    return _slid(x, as_node(flip(w)), mode, "convolve")
 
 
 @op_function
@@ -349,7 +350,7 @@ def _slid(x: Node, w: Node, mode: str, what: str) -> Node:
     else:
         raise OptionError(f"{what}: mode is 'full', 'same' or 'valid', not {mode!r}")
     if x.dtype.is_float:
-        y = conv(reshape(x, (1, 1, n)), reshape(w, (1, 1, m)), padding=[(low, high)])
+        y = as_node(conv(reshape(x, (1, 1, n)), reshape(w, (1, 1, m)), padding=[(low, high)]))
         return reshape(y, (y.shape[2],))
     x = pad(x, (low,), (high,))
     count = n + low + high - m + 1

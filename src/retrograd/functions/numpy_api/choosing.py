@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.conversion import as_array
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import ArgumentError, IndexRangeError, OptionError, ShapeError
 from retrograd.functions import elementwise as f
@@ -29,6 +29,7 @@ from retrograd.ops import elementwise as el
 from retrograd.ops.complex import imag, real
 from retrograd.ops.index import gather_along
 from retrograd.ops.shape import Concat, reshape, slice_axis
+from retrograd.tensor_type import Tensor
 
 
 @op_function
@@ -53,7 +54,7 @@ def select(
         )
     *nodes, y = alike(*choices, default)
     for c, x in zip(reversed(conditions), reversed(nodes), strict=True):
-        y = f.where(as_node(c), x, y)
+        y = as_node(f.where(as_node(c), x, y))
     return y
 
 
@@ -84,9 +85,8 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike], *, mode: str = "raise") -
     shape = broadcast_shapes(index.shape, *(n.shape for n in nodes))
     index = limited(broadcast_to(index, shape), len(nodes), mode, "choose")
     rows = [reshape(broadcast_to(n, shape), (1, *shape)) for n in nodes]
-    found = take_along_axis(Concat(0)(*rows), reshape(_from_front(index, len(nodes)),
-                                                      (1, *shape)), 0)  # fmt: skip
-    return reshape(found, shape)
+    places = reshape(_from_front(index, len(nodes)), (1, *shape))
+    return reshape(as_node(take_along_axis(Concat(0)(*rows), places, 0)), shape)
 
 
 def _from_front(index: Node, n: int) -> Node:
@@ -239,9 +239,9 @@ def _by_keys(nodes: Sequence[Node], axis: int) -> Node:
     if not nodes or any(k.shape != nodes[0].shape for k in nodes):
         raise ShapeError(f"lexsort takes keys of one shape, not {[k.shape for k in nodes]}")
     at = normal_axis(axis, nodes[0].type.rank, "lexsort")
-    order = argsort(nodes[0], axis=at)
+    order = as_node(argsort(nodes[0], axis=at))
     for key in nodes[1:]:
-        order = gather_along(order, argsort(gather_along(key, order, at), axis=at), at)
+        order = gather_along(order, as_node(argsort(gather_along(key, order, at), axis=at)), at)
     return order
 
 
@@ -298,8 +298,8 @@ def _stride(sizes: Any, axis: int, order: str) -> int | Dim:
     return product(sizes[axis + 1 :] if order == "C" else sizes[:axis])
 
 
-@op_function
-def unravel_index(indices: ArrayLike, shape: Any, order: str = "C") -> Any:
+@op_function_of_several
+def unravel_index(indices: ArrayLike, shape: Any, order: str = "C") -> tuple[Node, ...]:
     """Positions in the flattened array as positions on the axes of `shape`: a tuple of int64
     arrays of the shape of `indices`.
 
@@ -316,11 +316,11 @@ def unravel_index(indices: ArrayLike, shape: Any, order: str = "C") -> Any:
     )
 
 
-def _positions_in(found: Sequence[np.ndarray[Any, Any]]) -> tuple[Any, ...]:
+def _positions_in(found: Sequence[np.ndarray[Any, Any]]) -> tuple[Tensor, ...]:
     return tuple(asarray(np.asarray(i, np.int64)) for i in found)
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, ...]:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
     """The positions, int64, on and below diagonal k of an n by m matrix, square by default.
 
     Two vectors of the shape `[count]`. `ShapeError` for a size that is no number.
@@ -333,7 +333,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, ...]:
     return _positions_in(np.tril_indices(rows, k, columns))
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, ...]:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
     """The positions, int64, on and above diagonal k of an n by m matrix, square by default.
 
     Two vectors of the shape `[count]`. `ShapeError` for a size that is no number.
@@ -358,7 +358,7 @@ def _matrix_sizes(x: Any, what: str) -> tuple[int, int]:
     return as_known(shape[0]), as_known(shape[1])
 
 
-def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, ...]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Tensor, ...]:
     """The positions, int64, on and below diagonal k of a matrix.
 
     Two vectors of the shape `[count]`. `ShapeError` for anything but a matrix.
@@ -371,7 +371,7 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, ...]:
     return tril_indices(n, k, m)
 
 
-def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, ...]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Tensor, ...]:
     """The positions, int64, on and above diagonal k of a matrix.
 
     Two vectors of the shape `[count]`. `ShapeError` for anything but a matrix.
@@ -384,7 +384,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, ...]:
     return triu_indices(n, k, m)
 
 
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     """The positions, int64, of the diagonal of an array of ndim axes of the size n.
 
     So many vectors of the shape `[n]`. `ShapeError` for a size that is no number.
@@ -396,7 +396,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     return _positions_in(np.diag_indices(integer(n, "diag_indices: the size"), ndim))
 
 
-def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Tensor, ...]:
     """The positions, int64, of the diagonal of an array whose sizes are equal.
 
     A vector for each axis of the shape `[n]`. `ShapeError` for an array of less than two axes, or
@@ -412,8 +412,8 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
     return diag_indices(as_known(shape[0]), len(shape))
 
 
-@op_function
-def ix_(*args: ArrayLike) -> Any:
+@op_function_of_several
+def ix_(*arrays: ArrayLike) -> tuple[Node, ...]:
     """Index arrays of a grid: `x[rg.ix_(rows, columns)]` are the crossings. Masks count as the
     positions where they are true.
 
@@ -424,7 +424,7 @@ def ix_(*args: ArrayLike) -> Any:
     >>> rg.arange(9).reshape(3, 3)[rg.ix_([0, 2], [1])].tolist()
     [[1], [7]]
     """
-    nodes = [as_node(a) for a in args]
+    nodes = [as_node(a) for a in arrays]
     if any(n.type.rank != 1 for n in nodes):
         raise ShapeError(f"ix_ takes vectors, not {', '.join(str(n.type) for n in nodes)}")
     return tuple(

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions import elementwise as f
 from retrograd.functions.broadcasting import (
@@ -39,6 +39,7 @@ from retrograd.ir import (
 )
 from retrograd.ops import elementwise as el
 from retrograd.ops.complex import complex_, imag, real
+from retrograd.tensor_type import Tensor
 
 
 def _scaled(x: Any, factor: float) -> Node:
@@ -232,7 +233,7 @@ def _shifted(x: Node, n: Node) -> Node:
     return el.cast(el.zmul(el.zmul(el.cast(x, float64), first), second), x.dtype)
 
 
-def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
+def frexp(x: ArrayLike, /) -> tuple[Tensor, Tensor]:
     """The mantissa, at least 1/2 and less than 1 in size, and the exponent, int32, of
     `x = m 2**e`; of 0, infinities and NaN the number itself and 0.
 
@@ -247,8 +248,8 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     return mantissa, exponent
 
 
-@op_function
-def _frexp(x: ArrayLike, /) -> Any:
+@op_function_of_several
+def _frexp(x: ArrayLike, /) -> tuple[Node, Node]:
     node = promote_to_float(x)
     size = el.abs(el.cast(node, float64))
     odd = el.bitwise_or(el.is_zero(size), el.bitwise_not(el.isfinite(size)))
@@ -260,7 +261,7 @@ def _frexp(x: ArrayLike, /) -> Any:
     return el.select(odd, node, _shifted(node, el.neg(e))), e
 
 
-def modf(x: ArrayLike, /) -> tuple[Any, Any]:
+def modf(x: ArrayLike, /) -> tuple[Tensor, Tensor]:
     """The fraction and the whole part of x, both with its sign.
 
     Elementwise: both have the shape of x; integers are taken as float32. Derivatives: 1 and 0.
@@ -274,8 +275,8 @@ def modf(x: ArrayLike, /) -> tuple[Any, Any]:
     return part, whole
 
 
-@op_function
-def _modf(x: ArrayLike, /) -> Any:
+@op_function_of_several
+def _modf(x: ArrayLike, /) -> tuple[Node, Node]:
     node = promote_to_float(x)
     whole = el.trunc(node)
     part = el.select(el.isinf(node), full(0, node.type), node - whole)
@@ -284,7 +285,7 @@ def _modf(x: ArrayLike, /) -> Any:
     return el.select(zero, part * -1.0, part), whole
 
 
-def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Tensor, Tensor]:
     """`x1 // x2` and `x1 % x2`.
 
     Elementwise: the shapes broadcast, or it is a `ShapeError`; dtypes are promoted. The first has
@@ -341,7 +342,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     if a.dtype.kind == "int":
         a, b = el.abs(a), el.abs(b)
     # Integers over 0 give 0.
-    return el.floor_div(a, gcd(a, b)) * b
+    return el.floor_div(a, as_node(gcd(a, b))) * b
 
 
 @op_function
@@ -388,7 +389,7 @@ def spacing(x: ArrayLike, /) -> Any:
     node = promote_to_float(x)
     away = full(math.inf, node.type)
     size = el.abs(node)
-    gap = f.nextafter(size, away) - size
+    gap = as_node(f.nextafter(size, away)) - size
     return el.select(node < 0, el.neg(gap), gap)
 
 
@@ -443,7 +444,7 @@ def iscomplex(x: ArrayLike, /) -> Any:
     >>> rg.iscomplex([1 + 0j, 2j]).tolist()
     [False, True]
     """
-    return el.bitwise_not(isreal(as_node(x)))
+    return el.bitwise_not(as_node(isreal(as_node(x))))
 
 
 @op_function
@@ -499,7 +500,7 @@ def isclose(
     x, y = broadcast(a, b)
     same = el.eq(x, y)
     if x.dtype.is_inexact:
-        finite = f.isfinite(y)
+        finite = as_node(f.isfinite(y))
     else:
         x, y = (el.cast(n, float64) for n in (x, y))
         finite = full(True, TensorType(bool_, x.shape))
@@ -549,7 +550,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Any:
 def _same(x: Node, y: Node, equal_nan: bool = False) -> Any:
     same = el.eq(x, y)
     if equal_nan and x.dtype.is_inexact:
-        same = el.bitwise_or(same, el.bitwise_and(f.isnan(x), f.isnan(y)))
+        same = el.bitwise_or(same, el.bitwise_and(as_node(f.isnan(x)), as_node(f.isnan(y))))
     return all_of(same)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import ArgumentError, ShapeError
 from retrograd.functions import elementwise as f
 from retrograd.functions import reductions
@@ -22,6 +22,7 @@ from retrograd.ir import Dim, Node, full
 from retrograd.ops import elementwise as el
 from retrograd.ops.leaf import constant
 from retrograd.ops.shape import Concat, pad, reshape, slice_axis
+from retrograd.tensor_type import Tensor
 
 
 def _coefficients(p: Any, what: str) -> Any:
@@ -47,7 +48,7 @@ def polyval(p: ArrayLike, x: ArrayLike) -> Any:
     c, x = alike(_coefficients(p, "polyval"), x)
     y = full(0, x.type)
     for i in range(c.shape[0]):
-        y = f.add(f.multiply(y, x), reshape(slice_axis(c, 0, i, i + 1), ()))
+        y = as_node(f.add(f.multiply(y, x), reshape(slice_axis(c, 0, i, i + 1), ())))
     return y
 
 
@@ -99,7 +100,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike) -> Any:
     return convolve(_coefficients(a1, "polymul"), _coefficients(a2, "polymul"))
 
 
-def polydiv(u: ArrayLike, v: ArrayLike) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike) -> tuple[Tensor, Tensor]:
     """The coefficients of quotient and remainder: `u = quotient v + remainder`. The remainder has
     as many coefficients as u had left, leading zeros included.
 
@@ -113,8 +114,8 @@ def polydiv(u: ArrayLike, v: ArrayLike) -> tuple[Any, Any]:
     return quotient, remainder
 
 
-@op_function
-def _polydiv(u: ArrayLike, v: ArrayLike, /) -> Any:
+@op_function_of_several
+def _polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[Node, Node]:
     a, b = alike(_coefficients(u, "polydiv"), _coefficients(v, "polydiv"), floating=True)
     n, m = a.shape[0], b.shape[0]
     if n < m:
@@ -123,7 +124,8 @@ def _polydiv(u: ArrayLike, v: ArrayLike, /) -> Any:
     for k in range(n - m + 1):
         factor = slice_axis(a, 0, k, k + 1) / slice_axis(b, 0, 0, 1)
         found.append(factor)
-        a = f.subtract(a, pad(f.multiply(factor, b), (k,), (n - m - k,)))
+        multiple = as_node(f.multiply(factor, b))
+        a = as_node(f.subtract(a, pad(multiple, (k,), (n - m - k,))))
     rest = slice_axis(a, 0, n - m + 1, n) if m > 1 else full(0, a.type.with_shape((1,)))
     return Concat(0)(*found), rest
 
@@ -203,7 +205,7 @@ def _poly(x: ArrayLike, /) -> Any:
     c = full(1, zeros.type.with_shape((1,)))
     for i in range(zeros.shape[0]):
         zero = slice_axis(zeros, 0, i, i + 1)
-        c = pad(c, (0,), (1,)) - pad(f.multiply(c, zero), (1,), (0,))
+        c = pad(c, (0,), (1,)) - pad(as_node(f.multiply(c, zero)), (1,), (0,))
     return c
 
 
@@ -236,7 +238,7 @@ def roots(p: ArrayLike) -> Any:
 def _companion(c: ArrayLike, /) -> Any:
     c = promote_to_float(c)
     n = c.shape[0] - 1
-    top = f.negative(f.divide(slice_axis(c, 0, 1, n + 1), slice_axis(c, 0, 0, 1)))
+    top = as_node(f.negative(f.divide(slice_axis(c, 0, 1, n + 1), slice_axis(c, 0, 0, 1))))
     below = el.cast(constant(np.eye(n)[: n - 1]), c.dtype)
     return Concat(0)(reshape(top, (1, n)), below)
 

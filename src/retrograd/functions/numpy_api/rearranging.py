@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.conversion import as_array
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import ArgumentError, AxisError, IndexRangeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import (
@@ -307,8 +307,8 @@ def _at_least(x: ArrayLike, rank: int, /) -> Any:
     return _raised(as_node(x), rank)
 
 
-@op_function
-def array_split(x: ArrayLike, indices_or_sections: Any, axis: int = 0) -> Any:
+@op_function_of_several
+def array_split(x: ArrayLike, indices_or_sections: Any, axis: int = 0) -> tuple[Node, ...]:
     """Parts along an axis, as a tuple: so many, the first ones larger by one where they do not
     divide, or those that end at the given indices. (`rg.split` takes the sizes of parts.)
 
@@ -351,8 +351,8 @@ def _even_parts(what: str, x: Any, wanted: Any, axis: int, rank: int) -> tuple[N
     return _parts(node, wanted, axis)
 
 
-@op_function
-def hsplit(x: ArrayLike, indices_or_sections: Any) -> Any:
+@op_function_of_several
+def hsplit(x: ArrayLike, indices_or_sections: Any) -> tuple[Node, ...]:
     """Parts along axis 1, or of a vector along its only one, as a tuple: so many equal ones, or
     those that end at the given indices.
 
@@ -366,8 +366,8 @@ def hsplit(x: ArrayLike, indices_or_sections: Any) -> Any:
     return _even_parts("hsplit", x, indices_or_sections, 1 if x.type.rank > 1 else 0, 1)
 
 
-@op_function
-def vsplit(x: ArrayLike, indices_or_sections: Any) -> Any:
+@op_function_of_several
+def vsplit(x: ArrayLike, indices_or_sections: Any) -> tuple[Node, ...]:
     """Parts along axis 0 of a matrix or more, as a tuple: so many equal ones, or those that end at
     the given indices.
 
@@ -380,8 +380,8 @@ def vsplit(x: ArrayLike, indices_or_sections: Any) -> Any:
     return _even_parts("vsplit", x, indices_or_sections, 0, 2)
 
 
-@op_function
-def dsplit(x: ArrayLike, indices_or_sections: Any) -> Any:
+@op_function_of_several
+def dsplit(x: ArrayLike, indices_or_sections: Any) -> tuple[Node, ...]:
     """Parts along axis 2, as a tuple: so many equal ones, or those that end at the given indices.
 
     `ShapeError` where the shape does not divide, or there are less than three axes.
@@ -487,8 +487,8 @@ def _insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None, /) -> A
         obj = np.flatnonzero(obj)
     new = _raised(new, x.type.rank)
     if np.ndim(obj) == 0:  # the values are a block that goes in front of one place
-        new = moveaxis(new, 0, at)
-        count = new.shape[at]
+        new = as_node(moveaxis(new, 0, at))
+        count = integer(new.shape[at], "insert: the number of values")
     else:
         count = int(np.size(obj))
     shape = (*x.shape[:at], count, *x.shape[at + 1 :])

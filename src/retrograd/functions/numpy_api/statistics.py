@@ -150,7 +150,8 @@ def cov(
             own = el.cast(as_node(aweights), w.dtype)
             scale = total - f.divide(f.multiply(correction, reductions.sum(w * own)), total)
         weighted = f.multiply(deviation, w)
-    found = f.divide(matmul(weighted, conj(matrix_transpose(deviation))), el.cast(scale, x.dtype))
+    products = matmul(weighted, conj(matrix_transpose(deviation)))
+    found = as_node(f.divide(products, el.cast(scale, x.dtype)))
     return reshape(found, ()) if found.shape == (1, 1) else found
 
 
@@ -160,7 +161,7 @@ def _variables(m: Any, rowvar: bool) -> Node:
         raise ShapeError(f"cov takes a vector or a matrix of variables, not {x.type}")
     if x.type.rank < 2:
         return reshape(x, (1, x.type.size))
-    return x if rowvar else matrix_transpose(x)
+    return x if rowvar else as_node(matrix_transpose(x))
 
 
 @op_function
@@ -177,14 +178,14 @@ def corrcoef(
     >>> rg.corrcoef([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
-    c = cov(as_node(x), None if y is None else as_node(y), rowvar, dtype=dtype)
+    c = as_node(cov(as_node(x), None if y is None else as_node(y), rowvar, dtype=dtype))
     if c.type.rank == 0:
         return f.divide(c, c)
     n = c.shape[0]
-    spread = f.sqrt(real(diagonal(c)))
-    found = f.divide(f.divide(c, reshape(spread, (n, 1))), spread)
+    spread = as_node(f.sqrt(real(as_node(diagonal(c)))))
+    found = as_node(f.divide(f.divide(c, reshape(spread, (n, 1))), spread))
     if found.dtype.is_complex:
-        return complex_(*(f.clip(p, -1, 1) for p in (real(found), imag(found))))
+        return complex_(*(as_node(f.clip(p, -1, 1)) for p in (real(found), imag(found))))
     return _limited(found)
 
 
@@ -200,7 +201,7 @@ def _filled(x: Any, value: float) -> Node:
     node = as_node(x)
     if not node.dtype.is_inexact:
         return node
-    return el.select(f.isnan(node), full(value, node.type), node)
+    return el.select(as_node(f.isnan(node)), full(value, node.type), node)
 
 
 def _present(x: Node) -> Node:
@@ -208,7 +209,7 @@ def _present(x: Node) -> Node:
     dtype = x.dtype.real if x.dtype.is_inexact else float64
     if not x.dtype.is_inexact:
         return full(1, x.type.with_dtype(dtype))
-    return el.cast(el.bitwise_not(f.isnan(x)), dtype)
+    return el.cast(el.bitwise_not(as_node(f.isnan(x))), dtype)
 
 
 _NAN_DOC = """{what} over the given axes, all by default, with NaN left out{empty}.
@@ -232,7 +233,17 @@ def _named(name: str, what: str, empty: str, example: str) -> Callable[..., Any]
 
 
 @_named("nansum", "The sum", "; 0 where nothing is left", "[1.0, 5.0]")
-def nansum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
+def nansum(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    dim: Axis = None,
+    keepdim: bool = False,
+) -> Any:
+    axis, keepdims = reductions.reduced(axis, dim, keepdims, keepdim)
     return reductions.sum(_filled(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
@@ -249,7 +260,7 @@ def _extreme(x: Any, axis: Axis, keepdims: bool, of: Callable[..., Any], end: fl
     if not node.dtype.is_inexact:
         return found
     none = reductions.all(f.isnan(node), axis=axis, keepdims=keepdims)
-    return el.select(none, full(math.nan, found.type), found)
+    return el.select(as_node(none), full(math.nan, found.type), found)
 
 
 @_named("nanmax", "The maximum", "; NaN where nothing is left. Ties share the gradient",
@@ -270,7 +281,7 @@ def _place(x: Any, axis: int | None, keepdims: bool, of: Callable[..., Any], end
     if not node.dtype.is_inexact:
         return found
     none = reductions.all(f.isnan(node), axis=axis, keepdims=keepdims)
-    return el.select(none, full(-1, found.type), found)
+    return el.select(as_node(none), full(-1, found.type), found)
 
 
 @_named("nanargmax", "The index of the first maximum, int64,", "; -1 where nothing is left",
@@ -286,11 +297,20 @@ def nanargmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = Fals
 
 
 @_named("nanmean", "The arithmetic mean", "; NaN where nothing is left", "[1.0, 2.5]")
-def nanmean(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
+def nanmean(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    dim: Axis = None,
+    keepdim: bool = False,
+) -> Any:
+    axis, keepdims = reductions.reduced(axis, dim, keepdims, keepdim)
     x = promote_to_float(x)
     wide = reductions.widened(x)
-    count = reductions.sum(_present(wide), axis=axis, keepdims=keepdims)
-    total = reductions.sum(_filled(wide, 0), axis=axis, keepdims=keepdims)
+    count = as_node(reductions.sum(_present(wide), axis=axis, keepdims=keepdims))
+    total = as_node(reductions.sum(_filled(wide, 0), axis=axis, keepdims=keepdims))
     return el.cast(el.div(total, el.cast(count, total.dtype)), x.dtype)
 
 
@@ -303,12 +323,12 @@ def nanvar(
     wide = reductions.widened(x)
     centre = nanmean(wide, axis=axis, keepdims=True)
     deviation = wide - broadcast_to(centre, wide.shape)  # NaN of an infinity, too, which stays
-    deviation = el.select(f.isnan(wide), full(0, wide.type), deviation)
+    deviation = el.select(as_node(f.isnan(wide)), full(0, wide.type), deviation)
     square = deviation * deviation
     if wide.dtype.is_complex:
-        square = real(deviation * conj(deviation))
-    total = reductions.sum(square, axis=axis, keepdims=keepdims)
-    count = reductions.sum(_present(wide), axis=axis, keepdims=keepdims) - correction
+        square = real(as_node(deviation * conj(deviation)))
+    total = as_node(reductions.sum(square, axis=axis, keepdims=keepdims))
+    count = as_node(reductions.sum(_present(wide), axis=axis, keepdims=keepdims)) - correction
     count = el.select(count > 0, count, full(math.nan, count.type))
     return el.cast(el.div(total, el.cast(count, total.dtype)), x.dtype.real)
 
@@ -362,6 +382,8 @@ def nanquantile(
     *,
     method: str = "linear",
     keepdims: bool = False,
+    dim: Axis = None,
+    keepdim: bool = False,
 ) -> Any:
     """`quantile` with NaN left out; NaN where nothing is left.
 
@@ -375,6 +397,7 @@ def nanquantile(
     if method not in METHODS:
         raise OptionError(f"nanquantile: method is one of {', '.join(METHODS)}, not {method!r}")
     x = promote_to_float(x)
+    axis, keepdims = reductions.reduced(axis, dim, keepdims, keepdim)
     shares = el.cast(q, float64) if isinstance(q, Node) else constant(as_array(q, float64))
     if not isinstance(q, Node) and not ((as_array(q) >= 0) & (as_array(q) <= 1)).all():
         raise OptionError(f"nanquantile: q is between 0 and 1, not {q!r:.80}")
@@ -413,7 +436,7 @@ def _of_rows(rows: Node, shares: Node, method: str) -> Node:
         part = el.cast(place - low if method == "linear" else apart * 0.5, a.dtype)
         step = el.select(el.eq(a, b), full(0, a.type), b - a)
         a = el.select(part < 0.5, a + el.zmul(part, step), b - el.zmul(1 - part, step))
-    y = moveaxis(a, len(lead), 0)
+    y = as_node(moveaxis(a, len(lead), 0))
     return reshape(y, (*shares.shape, *lead))
 
 

@@ -193,7 +193,8 @@ def lerp(x: ArrayLike, end: ArrayLike, weight: ArrayLike, /) -> Any:
     """
     x, end, weight = broadcast(x, end, weight)
     way = end - x
-    near = el.lt(functions.abs(weight), full(0.5, functions.abs(weight).type))
+    share = as_node(functions.abs(weight))
+    near = el.lt(share, full(0.5, share.type))
     return el.select(near, x + weight * way, end - way * (1 - weight))
 
 

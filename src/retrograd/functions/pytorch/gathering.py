@@ -54,7 +54,7 @@ def gather(x: ArrayLike, /, dim: int, index: ArrayLike) -> Any:
         return full(0, x.type.with_shape(places.shape))
     if x.type.rank == 0 or places.type.rank == 0:
         row = ops.reshape(x, (1,)) if x.type.rank == 0 else x
-        return ops.reshape(take_at(row, flat(places)), places.shape)
+        return ops.reshape(as_node(take_at(row, flat(places))), places.shape)
     at = normal_axis(dim, x.type.rank, "gather")
     check_index(x, places, at, "gather")
     return take_along_axis(part_of(x, places.shape, at), places, axis=at)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions import manipulation
 from retrograd.functions.broadcasting import as_node, integer, normal_axis, one_axis
@@ -16,6 +16,7 @@ from retrograd.functions.manipulation import known_size, pieces
 from retrograd.ir import Node
 from retrograd.ops import shape as ops
 from retrograd.ops.leaf import constant
+from retrograd.tensor_type import Tensor
 
 
 @op_function
@@ -36,8 +37,8 @@ def cat(tensors: Sequence[ArrayLike], /, dim: int | None = None, *, axis: int | 
     return manipulation.joined(manipulation.alike_of(tensors, "cat"), 0 if at is None else at)
 
 
-@op_function
-def chunk(x: ArrayLike, /, chunks: int, dim: int = 0) -> Any:
+@op_function_of_several
+def chunk(x: ArrayLike, /, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most so many parts along an axis, of one size but for the last, as a tuple.
 
     `[..., n, ...]` to `[..., ceil(n / chunks), ...]`. `ShapeError` for less than one part,
@@ -55,8 +56,8 @@ def chunk(x: ArrayLike, /, chunks: int, dim: int = 0) -> Any:
     return manipulation.split(x, pieces(max(-(-n // count), 1), n) if n else [0] * count, at)
 
 
-@op_function
-def tensor_split(x: ArrayLike, /, indices_or_sections: Any, dim: int = 0) -> Any:
+@op_function_of_several
+def tensor_split(x: ArrayLike, /, indices_or_sections: Any, dim: int = 0) -> tuple[Node, ...]:
     """Parts along an axis, as a tuple: so many, of which the first are longer by one where it does
     not come out even, or those between the given places.
 
@@ -81,8 +82,8 @@ def tensor_split(x: ArrayLike, /, indices_or_sections: Any, dim: int = 0) -> Any
     return tuple(ops.slice_axis(x, axis, a, max(a, b)) for a, b, _ in ends)
 
 
-@op_function
-def unbind(x: ArrayLike, /, dim: int = 0) -> Any:
+@op_function_of_several
+def unbind(x: ArrayLike, /, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, as a tuple: `unstack`.
 
     `[..., k, ...]` to k arrays `[..., ...]`. `AxisError` for an axis that x does not have,
@@ -95,8 +96,10 @@ def unbind(x: ArrayLike, /, dim: int = 0) -> Any:
     return manipulation.unstack(as_node(x), dim)
 
 
-@op_function
-def split_with_sizes(x: ArrayLike, /, split_sizes: Sequence[int], dim: int = 0) -> Any:
+@op_function_of_several
+def split_with_sizes(
+    x: ArrayLike, /, split_sizes: Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
     """Parts of the given sizes along an axis, as a tuple: `split` of a list.
 
     `[..., n, ...]` to `[..., n_i, ...]`. `ShapeError` where the sizes do not sum to n, `AxisError`
@@ -109,8 +112,8 @@ def split_with_sizes(x: ArrayLike, /, split_sizes: Sequence[int], dim: int = 0) 
     return manipulation.split(as_node(x), list(split_sizes), dim)
 
 
-@op_function
-def broadcast_tensors(*tensors: ArrayLike) -> Any:
+@op_function_of_several
+def broadcast_tensors(*tensors: ArrayLike) -> tuple[Tensor, ...]:
     """The arrays repeated to their common shape, as a tuple: `broadcast_arrays`.
 
     The dtypes stay. `ShapeError` where the shapes do not broadcast.
@@ -138,7 +141,7 @@ def cartesian_prod(*tensors: ArrayLike) -> Any:
         raise ShapeError("cartesian_prod takes vectors")
     if len(nodes) == 1:
         return nodes[0]
-    grids = manipulation.meshgrid(*nodes, indexing="ij")
+    grids = [as_node(g) for g in manipulation.meshgrid(*nodes, indexing="ij")]
     return manipulation.stacked([ops.reshape(g, (g.type.size,)) for g in grids], 1)
 
 

@@ -263,7 +263,7 @@ def logdet(x: ArrayLike, /) -> Any:
     >>> rg.logdet(rg.eye(2)).item()
     0.0
     """
-    sign, size = determinants.slogdet(as_node(x))
+    sign, size = (as_node(y) for y in determinants.slogdet(as_node(x)))
     if sign.dtype.is_complex:
         return functions.add(functions.log(sign), size)
     return el.select(el.lt(sign, full(0, sign.type)), full(math.nan, size.type), size)

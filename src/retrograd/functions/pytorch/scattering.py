@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.eager.conversion import integer_range
+from retrograd.eager.conversion import as_array, integer_range
 from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions import elementwise as functions
 from retrograd.functions.broadcasting import as_node, broadcast_to, integer, normal_axis
@@ -24,7 +25,8 @@ from retrograd.ops.leaf import Iota
 from retrograd.ops.scan import CumSum
 
 # How values meet what is there, by PyTorch's words.
-MODES = {"sum": "add", "prod": "multiply", "amax": "max", "amin": "min", "mean": "add"}
+_MODES = "sum:add prod:multiply amax:max amin:min mean:add"
+MODES = dict(pair.split(":") for pair in _MODES.split())
 _OLD_WORDS = {"add": "add", "multiply": "multiply"}
 
 
@@ -48,8 +50,7 @@ def _put(x: Node, at: int, index: Node, source: Any, mode: str, what: str) -> No
         moved = [ops.permute(n, order) for n in (x, index, value)]
         return ops.permute(SCATTERS[mode](last, last)(*moved), ops.inverse(order))
     places = [index if a == at else Iota(index.shape, a, int64)() for a in range(x.type.rank)]
-    result: Node = updated(x, places, ("indices",) * x.type.rank, value, mode)
-    return result
+    return as_node(updated(x, places, ("indices",) * x.type.rank, value, mode))
 
 
 def _row(source: Any) -> Any:
@@ -180,7 +181,7 @@ def _reduced(x: Node, src: Any, reduce: str, include_self: bool, put: Any) -> No
         counts = put(full(0, x.type), 1, "add")
         one = full(1, x.type)
         counts = counts + one if include_self else el.max(counts, one)
-        y = functions.floor_divide(y, counts) if x.dtype.is_integer else el.div(y, counts)
+        y = as_node(functions.floor_divide(y, counts)) if x.dtype.is_integer else el.div(y, counts)
     return y
 
 
@@ -295,6 +296,7 @@ def index_put(x: Any, /, indices: Sequence[Any], values: Any, accumulate: bool =
     >>> rg.index_put(rg.zeros(3), [rg.tensor([0, 0])], rg.ones(2), accumulate=True).tolist()
     [2.0, 0.0, 0.0]
     """
+    x = x if isinstance(x, LazyTensor | Node) else LazyTensor.handle_class.of(as_array(x))
     there = IndexUpdater(x)[tuple(indices)]
     return there.add(values) if accumulate else there.set(values)
 
@@ -359,8 +361,7 @@ def masked_scatter(x: ArrayLike, /, mask: ArrayLike, source: ArrayLike) -> Any:
 
 
 def _taken(row: Node, places: Node) -> Node:
-    result: Node = getitem(row, (places,))
-    return result
+    return as_node(getitem(row, (places,)))
 
 
 @op_function
@@ -435,5 +436,4 @@ def _set(x: Node, key: tuple[Any, ...], src: Any, what: str) -> Node:
     room = getitem(x, key).shape
     if value.shape != room:
         raise ShapeError(f"{what} into {x.shape}: the source is {value.shape}, not {room}")
-    result: Node = updated(x, arrays, plain, value, "set")
-    return result
+    return as_node(updated(x, arrays, plain, value, "set"))

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import ShapeError
 from retrograd.functions import elementwise as functions
 from retrograd.functions import reductions, scans, sorting
 from retrograd.functions.broadcasting import as_node, integer, normal_axis, promote_to_float
 from retrograd.functions.linalg import norms
+from retrograd.functions.reductions import ValuesAndIndices
 from retrograd.ir import full, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
@@ -19,7 +20,7 @@ from retrograd.ops.index import gather_along
 from retrograd.ops.leaf import Iota
 from retrograd.ops.reduce import ArgMax
 from retrograd.ops.scan import CumMax
-from retrograd.ops.sort import ArgSort
+from retrograd.tensor_type import Tensor
 
 Dims = int | Sequence[int] | None
 
@@ -27,8 +28,8 @@ Dims = int | Sequence[int] | None
 class MinMax(NamedTuple):
     """What `aminmax` returns."""
 
-    min: Any
-    max: Any
+    min: Tensor
+    max: Tensor
 
 
 @op_function
@@ -61,8 +62,8 @@ def amin(x: ArrayLike, /, dim: Dims = None, keepdim: bool = False) -> Any:
     return reductions.min(as_node(x), axis, keepdims=keep)
 
 
-@op_function
-def aminmax(x: ArrayLike, /, *, dim: int | None = None, keepdim: bool = False) -> Any:
+@op_function_of_several
+def aminmax(x: ArrayLike, /, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
     """The smallest and the largest elements along an axis, or of all, as a named tuple.
 
     The shapes are that of x without the axis, or with size 1 there under `keepdim`. `ShapeError`
@@ -76,7 +77,7 @@ def aminmax(x: ArrayLike, /, *, dim: int | None = None, keepdim: bool = False) -
     return MinMax(amin(x, dim, keepdim), amax(x, dim, keepdim))
 
 
-@op_function
+@op_function_of_several
 def std_mean(
     x: ArrayLike,
     /,
@@ -85,7 +86,7 @@ def std_mean(
     keepdim: bool = False,
     *,
     correction: int | float | None = None,
-) -> Any:
+) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean over axes, all by default; the correction is 1 unless said.
 
     Both have the shape of x without the axes, or with size 1 there under `keepdim`. `AxisError` for
@@ -98,7 +99,7 @@ def std_mean(
     return _with_mean(reductions.std, x, dim, unbiased, keepdim, correction)
 
 
-@op_function
+@op_function_of_several
 def var_mean(
     x: ArrayLike,
     /,
@@ -107,7 +108,7 @@ def var_mean(
     keepdim: bool = False,
     *,
     correction: int | float | None = None,
-) -> Any:
+) -> tuple[Tensor, Tensor]:
     """Variance and mean over axes, all by default; the correction is 1 unless said.
 
     Both have the shape of x without the axes, or with size 1 there under `keepdim`. `AxisError` for
@@ -120,7 +121,9 @@ def var_mean(
     return _with_mean(reductions.var, x, dim, unbiased, keepdim, correction)
 
 
-def _with_mean(f: Any, x: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
+def _with_mean(
+    f: Any, x: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any
+) -> tuple[Tensor, Tensor]:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if unbiased is not None:
@@ -130,8 +133,8 @@ def _with_mean(f: Any, x: Any, dim: Any, unbiased: Any, keepdim: bool, correctio
     return spread, reductions.mean(x, dim=dim, keepdim=keepdim)
 
 
-@op_function
-def kthvalue(x: ArrayLike, /, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+@op_function_of_several
+def kthvalue(x: ArrayLike, /, k: int, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:
     """The k-th smallest elements along an axis, counted from 1, and their places, as a named tuple.
 
     The shapes are that of x without the axis, or with size 1 there under `keepdim`. `ShapeError`
@@ -146,12 +149,12 @@ def kthvalue(x: ArrayLike, /, k: int, dim: int = -1, keepdim: bool = False) -> A
     n = x.shape[at]
     if count < 1 or (isinstance(n, int) and count > n):
         raise ShapeError(f"kthvalue: the {count}-th of {n} elements; k counts from 1")
-    places = ArgSort(at, False)(x)
+    places = as_node(sorting.argsort(x, at))
     return sorting.chosen(x, ops.slice_axis(places, at, count - 1, count), at, keepdim)
 
 
-@op_function
-def mode(x: ArrayLike, /, dim: int = -1, keepdim: bool = False) -> Any:
+@op_function_of_several
+def mode(x: ArrayLike, /, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:
     """The most frequent elements along an axis, of several the least, and the last of their places,
     as a named tuple.
 
@@ -166,7 +169,7 @@ def mode(x: ArrayLike, /, dim: int = -1, keepdim: bool = False) -> Any:
     at = normal_axis(dim, x.type.rank, "mode")
     if x.shape[at] == 0:
         raise ShapeError(f"mode over no elements of the shape {x.shape}")
-    order = ArgSort(at, False)(x)
+    order = as_node(sorting.argsort(x, at))
     ranked = gather_along(x, order, at)
     place = Iota(x.shape, at, int64)()
     before = ops.Concat(at)(
@@ -230,7 +233,7 @@ def cumulative_trapezoid(
         return scans.cumulative_sum(mean * dx, at)
     places = as_node(x)
     along = 0 if places.type.rank == 1 else at
-    widths = scans.diff(places, 1, along)
+    widths = as_node(scans.diff(places, 1, along))
     if places.type.rank == 1:
         size = tuple(n - 1 if i == at else 1 for i in range(y.type.rank))
         widths = ops.reshape(widths, size)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.eager.dispatch import ArrayLike, op_function
-from retrograd.functions.broadcasting import broadcast
+from retrograd.functions.broadcasting import as_node, broadcast
 from retrograd.functions.elementwise import pow as power
 from retrograd.ir import Node, float64
 from retrograd.ops import elementwise as el
@@ -32,7 +32,7 @@ def exp10(x: ArrayLike, /) -> Any:
     >>> rg.special.exp10([0.0, 2.0]).tolist()
     [1.0, 100.0]
     """
-    return in_double(lambda t: power(like(10, t), t), x)
+    return in_double(lambda t: as_node(power(like(10, t), t)), x)
 
 
 def _exprel(t: Node) -> Node:

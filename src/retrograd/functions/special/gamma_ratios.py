@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from retrograd.eager.dispatch import ArrayLike, op_function
-from retrograd.functions.broadcasting import broadcast
+from retrograd.functions.broadcasting import as_node, broadcast
 from retrograd.functions.special.classical import gammasgn
 from retrograd.functions.special.elementary import in_double
 from retrograd.ir import Node
@@ -76,7 +76,7 @@ def _poch(z: Node, m: Node) -> Node:
     close = el.select(poles, el.select(even, residues, -residues), close)
     close = el.select(_is_pole(b) & el.bitwise_not(poles), like(math.inf, b), close)
     p, q = (el.select(near, like(1, t), t) for t in (z, both))
-    sign = gammasgn(p) * gammasgn(q)
+    sign = as_node(gammasgn(p) * gammasgn(q))
     far = sign * el.exp(ops.lgamma(q) - ops.lgamma(p))
     positive = (p > 0) & (q > p)
     gap = el.select(positive, q - p, like(1, q))
@@ -144,7 +144,7 @@ def _binom_outside(n: Node, k: Node) -> Node:
     poles = _is_pole(b) | _is_pole(c)
     b, c = (el.select(poles, like(1, t), t) for t in (b, c))
     size = el.exp(ops.lgamma(a) - ops.lgamma(b) - ops.lgamma(c))
-    far = gammasgn(a) * gammasgn(b) * gammasgn(c) * size
+    far = as_node(gammasgn(a) * gammasgn(b) * gammasgn(c)) * size
     found = el.select(near, close, el.select(poles, like(0, a), far))
     return el.select(_is_pole(n + 1), like(math.nan, n), found)
 

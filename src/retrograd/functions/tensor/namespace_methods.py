@@ -136,13 +136,21 @@ class NamespaceMethods:
         """NaN and infinities replaced: `rg.nan_to_num`."""
         return _space().nan_to_num(self, nan=nan, posinf=posinf, neginf=neginf)
 
-    def nanmean(self, dim: Any = None, keepdim: Truth = False) -> Any:
+    def nanmean(
+        self, dim: Any = None, keepdim: Truth = False, *, axis: Any = None, keepdims: Truth = False
+    ) -> Any:
         """The mean over axes without NaN: `rg.nanmean`."""
-        return _space().nanmean(self, axis=dim, keepdims=keepdim)
+        return _space().nanmean(
+            self, axis=axis, keepdims=keepdims, dim=dim, keepdim=keepdim
+        )
 
-    def nansum(self, dim: Any = None, keepdim: Truth = False) -> Any:
+    def nansum(
+        self, dim: Any = None, keepdim: Truth = False, *, axis: Any = None, keepdims: Truth = False
+    ) -> Any:
         """The sum over axes without NaN: `rg.nansum`."""
-        return _space().nansum(self, axis=dim, keepdims=keepdim)
+        return _space().nansum(
+            self, axis=axis, keepdims=keepdims, dim=dim, keepdim=keepdim
+        )
 
     def nanquantile(
         self, q: Any, dim: Any = None, keepdim: Truth = False, *, interpolation: Any = "linear"

@@ -302,6 +302,8 @@ def _windows(space: Any, x: Any, window_shape: Any, axis: Any = None, **options:
 
 
 _SORTS = "sort argsort"
+
+
 def _broadcast_arrays(space: Any, *args: Any, subok: bool = False) -> tuple[Any, ...]:
     """Next to tensors there may be what is no number, such as the None of `plt.bar`."""
     shape = np.broadcast_shapes(*map(np.shape, args))

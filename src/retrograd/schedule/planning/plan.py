@@ -17,6 +17,7 @@ from retrograd.passes.lowering.libcall import PYTHON, LibCall
 from retrograd.schedule.buffer import ALIGNMENT, Buffer
 from retrograd.schedule.control_regions import Memory, flat, hidden_names, length_of, regions_of
 from retrograd.schedule.cost_model import nanoseconds
+from retrograd.schedule.fusion import UPDATES
 from retrograd.schedule.kernel import Kernel, gemms
 from retrograd.schedule.memory.aliasing import take_inputs, update_temporaries
 from retrograd.schedule.memory.arena import ArenaLayout, Lifetime, Time, layout
@@ -79,7 +80,8 @@ class KernelPlan:
         window = TUNING.overtaken_kernels
         if any(isinstance(node.prim, After) for node in graph.nodes):
             self.kernels, window = freeing_first(self.kernels), 0
-        update_temporaries(self.kernels)
+        if any(isinstance(k.nodes[0].prim, tuple(UPDATES)) for k in self.kernels):
+            update_temporaries(self.kernels)
         self.donated: dict[int, int] = {}
         if donate:
             self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)

@@ -139,7 +139,7 @@ class Jit(Generic[P, R]):
             )
         functools.update_wrapper(self, f)
         self._f = f
-        self._traced_f = f  # or `with_state` of it
+        self._traced_f: Callable[..., Any] = f  # or `with_state` of it
         self._shapes = {k: parse_spec(v) for k, v in shapes.items()}
         need_names(list(self._shapes.values()))
         self._traces: dict[Any, CompiledFunction] = {}  # in the order of their making
