@@ -7,12 +7,14 @@ import os
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from benchmarks.harness import catalog, limits, machine, overview, results, table
 from benchmarks.harness.result import Result
 from benchmarks.harness.run import Options, run
 from benchmarks.harness.worker import CLOCKS
+from retrograd.cli.signature import Argument, Option
+from retrograd.cli.signature import run as run_command
 
 
 def _usable() -> int:
@@ -22,36 +24,36 @@ def _usable() -> int:
 def bench(
     workloads: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             help="W1 to W9, held, program, unseen, first, second, import.", show_default="all"
         ),
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, help="Threads for each peer.", show_default="all processors"),
+        Option(min=1, help="Threads for each peer.", show_default="all processors"),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.01, help="To measure each peer for.")] = 2.0,
-    rounds: Annotated[int, typer.Option(min=1, help="Turns to divide them into.")] = 5,
+    seconds: Annotated[float, Option(min=0.01, help="To measure each peer for.")] = 2.0,
+    rounds: Annotated[int, Option(min=1, help="Turns to divide them into.")] = 5,
     peers: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Only these, with commas: libraries (jax) or ways to use one (jax-scan). "
             "torch-compile, which takes minutes, runs only if named; all is every one.",
             show_default="all but torch-compile",
         ),
     ] = None,
-    limit: Annotated[float, typer.Option(min=1, help="Seconds before a peer is given up.")] = 60.0,
+    limit: Annotated[float, Option(min=1, help="Seconds before a peer is given up.")] = 60.0,
     clock: Annotated[
         str,
-        typer.Option(help="wall, or processor where others use the machine: time that was worked."),
+        Option(help="wall, or processor where others use the machine: time that was worked."),
     ] = "wall",
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write everything found here.", show_default="no")
+        Path | None, Option("--json", help="Write everything found here.", show_default="no")
     ] = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Bring benchmarks/RESULTS.md up to date.")
+        bool, Option("--write", help="Bring benchmarks/RESULTS.md up to date.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not say what is going on.")] = False,
+    quiet: Annotated[bool, Option("--quiet", help="Do not say what is going on.")] = False,
 ) -> None:
     """Measure training steps beside every peer that is installed, in turns.
 
@@ -60,27 +62,27 @@ def bench(
     """
     document = Path("benchmarks") / "RESULTS.md"
     if write and not document.parent.is_dir():
-        raise typer.BadParameter("--write needs a directory named benchmarks here")
+        raise click.BadParameter("--write needs a directory named benchmarks here")
     chosen = _chosen(workloads or [], peers)
     count = _usable() if threads is None else threads
     if count > _usable():
-        raise typer.BadParameter(f"--threads {count}, but {_usable()} processors may be used")
+        raise click.BadParameter(f"--threads {count}, but {_usable()} processors may be used")
     if clock not in CLOCKS:
-        raise typer.BadParameter(f"--clock is wall or processor, not {clock}")
+        raise click.BadParameter(f"--clock is wall or processor, not {clock}")
     options = Options(count, seconds, rounds, limit, clock)
     found: list[Result] = []
     for workload, names in chosen:
         result = run(workload, names, options, (lambda _: None) if quiet else _tell)
         found.append(result)
-        typer.echo(table.plain(result) + "\n")
+        click.echo(table.plain(result) + "\n")
     if len(found) > 1:
-        typer.echo("\n".join(overview.lines(found)) + "\n")
+        click.echo("\n".join(overview.lines(found)) + "\n")
     reasons = _limits(found, quiet) if write else {}
     _keep(found, json_file, document if write else None, reasons)
     failed = [r.workload.name for r in found if r.failed()]
     if failed:
-        typer.echo(f"failed: {', '.join(failed)}", err=True)
-        raise typer.Exit(1)
+        click.echo(f"failed: {', '.join(failed)}", err=True)
+        raise click.exceptions.Exit(1)
 
 
 def _chosen(workloads: list[str], peers: str | None) -> list[tuple[Any, list[str]]]:
@@ -90,13 +92,13 @@ def _chosen(workloads: list[str], peers: str | None) -> list[tuple[Any, list[str
         selected = catalog.select(workloads)
         catalog.check_peers(wanted)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise click.BadParameter(str(error)) from None
     pairs = [(w, catalog.select_peers(w, wanted)) for w in selected]
     return [(w, names) for w, names in pairs if names]
 
 
 def _tell(text: str) -> None:
-    typer.echo(f"... {text}", err=True)
+    click.echo(f"... {text}", err=True)
 
 
 def _limits(found: list[Result], quiet: bool) -> dict[str, str]:
@@ -126,4 +128,4 @@ def _keep(
 
 
 if __name__ == "__main__":
-    typer.run(bench)
+    run_command(bench)

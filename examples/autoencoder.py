@@ -76,6 +76,6 @@ def main(steps: int = 500, seed: int = 0) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    import typer
+    from retrograd.cli.signature import run
 
-    typer.run(main)
+    run(main)

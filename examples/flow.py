@@ -98,6 +98,6 @@ def main(steps: int = 1000, seed: int = 0, picture: str = "") -> dict[str, float
 
 
 if __name__ == "__main__":
-    import typer
+    from retrograd.cli.signature import run
 
-    typer.run(main)
+    run(main)

@@ -139,6 +139,6 @@ def main(
 
 
 if __name__ == "__main__":
-    import typer
+    from retrograd.cli.signature import run
 
-    typer.run(main)
+    run(main)

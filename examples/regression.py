@@ -77,6 +77,6 @@ def main(steps: int = 2000, seed: int = 0) -> Numbers:
 
 
 if __name__ == "__main__":
-    import typer
+    from retrograd.cli.signature import run
 
-    typer.run(main)
+    run(main)

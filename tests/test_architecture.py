@@ -52,7 +52,7 @@ MOST = 20  # files of Python in a folder, `__init__.py` included
 BENCH_FILES = sorted((SOURCE.parents[1] / "benchmarks").rglob("*.py"))
 # The only imports inside functions: what they bring in is large and not needed by every program.
 LAZY = {
-    "google", "llvmlite", "networkx", "onnx", "scipy", "rich", "tensorboard", "typer",
+    "google", "llvmlite", "networkx", "onnx", "scipy", "tensorboard", "click",
     "tokenizers", "pyarrow", "PIL",
 }  # fmt: skip
 
@@ -176,7 +176,7 @@ def test_folders_have_at_most_twenty_files():
 def test_import_is_light():
     code = (
         "import sys, retrograd;"
-        "heavy = {'llvmlite', 'networkx', 'scipy', 'torch', 'jax', 'rich', 'typer', 'http',"
+        "heavy = {'llvmlite', 'networkx', 'scipy', 'torch', 'jax', 'click', 'http',"
         "         'safetensors', 'retrograd.nn', 'html', 'webbrowser', 'tempfile', '_hashlib',"
         "         'retrograd.api', 'retrograd.tape', 'retrograd.transforms.sparse',"
         "         'retrograd.viz.graph_document', 'retrograd.onnx.writer',"

@@ -15,7 +15,7 @@ import retrograd
 ROOT = Path(retrograd.__file__).parents[2]
 EXTRAS = (
     "scipy", "torch", "jax", "networkx", "onnx", "pyarrow", "PIL", "tokenizers", "tensorboard",
-    "sklearn", "pandas", "matplotlib", "einops", "transformers",
+    "sklearn", "pandas", "matplotlib", "einops", "transformers", "rich", "typer",
 )  # fmt: skip
 
 # A finder that refuses, as where they are not installed.
@@ -45,8 +45,15 @@ g = rg.trace(lambda x, w: rg.relu(x @ w).sum(), rg.spec((rg.Dim("N"), 3)), rg.sp
 d = g.gradient(wrt="w"); assert d(rg.ones((5, 3)), rg.ones((3, 2))).shape == (3, 2)
 with rg.backend("reference"):
     assert rg.grad(lambda x: rg.exp(x) * rg.erf(x))(1.0)
+    assert rg.special.erfc(rg.tensor(0.0)).item() == 1.0
+    found = rg.special.gamma(rg.tensor([4.0, 0.5, -1.0, 0.0]))
+    assert np.allclose(found.numpy(), [6.0, np.pi**0.5, np.nan, np.inf], equal_nan=True)
+    found = rg.special.gammaln(rg.tensor([4.0, 0.5, -1.0, -np.inf]))
+    assert np.allclose(found.numpy(), [np.log(6.0), np.log(np.pi) / 2, np.inf, np.inf])
 with rg.debug():
     rg.log(rg.ones(2)).tolist()
+    rg.nn.functional.gelu(rg.ones(2)).tolist()
+    assert rg.grad(lambda x: rg.gelu(x).sum())(rg.zeros(2)).tolist() == [0.5, 0.5]
 assert rg.random.Generator(0).gamma(2.0, shape=(3,)).shape == (3,)
 x, y = rg.data.bundled_digits()
 model = rg.nn.Sequential(rg.nn.Flatten(), rg.nn.Linear(64, 10))
@@ -78,7 +85,7 @@ refused(lambda: rg.minimize(lambda x: (x * x).sum(), np.ones(2)), "scipy")
 refused(lambda: rg.jacobian(lambda x: x * x, sparse=True)(rg.ones(2)), "scipy")
 refused(lambda: rg.hessian(lambda x: (x * x).sum(), sparse=True)(rg.ones(2)), "scipy")
 with rg.backend("reference"):
-    refused(lambda: rg.special.gammaln(rg.ones(2)).numpy(), "scipy")
+    refused(lambda: rg.special.digamma(rg.ones(2)).numpy(), "scipy")
 graph = rg.gnn.Graph(2, [[0, 1], [1, 0]])
 refused(lambda: rg.gnn.random_walk_features(graph, 2), "scipy")
 from retrograd.data.transforms import RandomRotation

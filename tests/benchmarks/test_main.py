@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from benchmarks import __main__ as command
 from benchmarks.harness.result import Outcome
 from benchmarks.harness.result import Result as Measured
 from benchmarks.harness.results import BY_HAND
 from benchmarks.harness.workload import Workload
+from retrograd.cli.signature import command as command_of
 
-APP = typer.Typer()
-APP.command()(command.bench)
+APP = command_of(command.bench)
 
 
 def run(*args: object) -> Result:

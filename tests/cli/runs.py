@@ -1,6 +1,6 @@
 """Commands run in this process, and options of a training that is short."""
 
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from retrograd.cli.main import app
 

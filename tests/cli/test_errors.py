@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import retrograd as rg
 from retrograd.cli.errors import ReadableErrors, readable
+from retrograd.cli.signature import command
 from tests.cli.runs import run
 
 
@@ -45,16 +45,21 @@ def test_an_error_is_a_sentence_with_its_file_and_notes() -> None:
 
 
 def test_a_defect_is_no_message() -> None:
-    app = typer.Typer(cls=ReadableErrors)
-
-    @app.command()
     def broken() -> None:
         raise ZeroDivisionError
 
-    @app.command()
     def refused() -> None:
         raise rg.OptionError("so not")
 
+    app = ReadableErrors(commands=[command(broken), command(refused)])
     found = CliRunner().invoke(app, ["refused"])
     assert (found.exit_code, found.stderr) == (1, "error: so not\n")
     assert isinstance(CliRunner().invoke(app, ["broken"]).exception, ZeroDivisionError)
+
+
+def test_ctrl_c_is_the_exit_code_of_its_signal() -> None:
+    def stopped() -> None:
+        raise KeyboardInterrupt
+
+    app = ReadableErrors(commands=[command(stopped)])
+    assert CliRunner().invoke(app, ["stopped"]).exit_code == 130

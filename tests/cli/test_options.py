@@ -3,12 +3,12 @@
 import sys
 from pathlib import Path
 
+import click
 import pytest
-import typer
-from rich.console import Console
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from retrograd.cli.options import Backend, board_of, command, is_given, printable
+from retrograd.cli.signature import command as command_of
 
 
 def test_what_moves_the_cursor_is_an_escape() -> None:
@@ -18,12 +18,10 @@ def test_what_moves_the_cursor_is_an_escape() -> None:
 
 
 def test_an_option_that_is_named_with_its_default_was_given() -> None:
-    app = typer.Typer()
+    def show(ctx: click.Context, size: int = 3, backend: Backend = "llvm") -> None:
+        click.echo(f"{is_given(ctx, 'size')} {is_given(ctx, 'backend')} {backend}")
 
-    @app.command()
-    def show(ctx: typer.Context, size: int = 3, backend: Backend = "llvm") -> None:
-        typer.echo(f"{is_given(ctx, 'size')} {is_given(ctx, 'backend')} {backend}")
-
+    app = command_of(show)
     assert CliRunner().invoke(app, []).output == "False False llvm\n"
     given = CliRunner().invoke(app, ["--size", "3", "--backend", "reference"])
     assert given.output == "True True reference\n"
@@ -44,6 +42,6 @@ def test_the_program_is_named_by_its_path_where_the_shell_does_not_find_it(
 
 
 def test_there_is_no_dashboard_that_nobody_asked_for(tmp_path: Path) -> None:
-    with board_of(False, tmp_path, Console()) as board:
+    with board_of(False, tmp_path) as board:
         assert board is None
     assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from retrograd.cli.main import app
 

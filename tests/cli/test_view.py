@@ -10,7 +10,7 @@ import time
 from urllib.parse import urlsplit
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import retrograd as rg
 from retrograd.cli.main import app

@@ -1,7 +1,7 @@
 """Tapes, scalars and failures on pages of the explorer."""
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import retrograd as rg
 from retrograd.cli.main import app

@@ -1,11 +1,11 @@
 """What is done where IPython runs, with a shell that stands for its own (`test_kernel.py` has the
 real one)."""
 
+import io
 import sys
 import types
 
 import pytest
-from rich.console import Console
 
 import retrograd as rg
 from retrograd.notebook.cell import Shown, in_notebook, shell
@@ -46,7 +46,7 @@ def kernel(monkeypatch):
 def test_elsewhere_there_is_no_cell():
     assert shell() is None
     assert not in_notebook()
-    assert isinstance(reporter(Console()), Lines)
+    assert isinstance(reporter(io.StringIO()), Lines)
 
 
 def test_an_output_is_replaced(kernel):
@@ -60,7 +60,7 @@ def test_an_output_is_replaced(kernel):
 
 
 def test_a_bar_of_training(kernel):
-    bar = reporter(Console())
+    bar = reporter(io.StringIO())
     assert isinstance(bar, CellBar)
     bar.start(0, 10)
     bar.update(10, 0.5, 100)

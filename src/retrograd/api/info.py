@@ -19,8 +19,7 @@ PACKAGES = (
     "ml_dtypes",
     "optree",
     "safetensors",
-    "typer",
-    "rich",
+    "click",
 )
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import typer
+import click
 
 import retrograd
 from retrograd.errors import OptionError
@@ -16,7 +16,7 @@ from retrograd.errors import OptionError
 PLACES = (Path(retrograd.__file__).parents[2], Path())
 
 
-def bench(context: typer.Context) -> None:
+def bench(context: click.Context) -> None:
     """Measure training steps beside every peer that is installed, in turns.
 
     Takes the options of `python -m benchmarks`, which it starts: --help lists them. Benchmarks are
@@ -36,4 +36,4 @@ def bench(context: typer.Context) -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         check=False,
     )
-    raise typer.Exit(done.returncode)
+    raise click.exceptions.Exit(done.returncode)

@@ -7,16 +7,17 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 import retrograd as rg
 from retrograd import pytree
+from retrograd.cli.signature import Argument, Option
 
 
 def check(
     target: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="FILE|MODULE:FUNCTION",
             help="A saved graph, or a function that takes no arguments.",
             show_default=False,
@@ -24,7 +25,7 @@ def check(
     ],
     page: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Where the first value that is not finite is shown, if there is one: a page of "
             "the explorer that opens at it.",
             show_default="no",
@@ -48,16 +49,16 @@ def check(
 def _check_file(path: Path) -> None:
     graph = rg.load_graph(path)
     graph.check()
-    typer.echo(
+    click.echo(
         f"{path}: {len(graph.inputs)} inputs, {len(graph.outputs)} outputs, {len(graph)} nodes; "
         "types and structure are right"
     )
     if not any(y.dtype.is_inexact for y in graph.outputs):
-        typer.echo("it has no floating output, so no gradient")
+        click.echo("it has no floating output, so no gradient")
         return
     gradient = graph.gradient()
     gradient.check()
-    typer.echo(f"its gradient has {len(gradient)} nodes; they are right, too")
+    click.echo(f"its gradient has {len(gradient)} nodes; they are right, too")
 
 
 def _check_function(module: str, name: str, page: Path | None) -> None:
@@ -67,7 +68,7 @@ def _check_function(module: str, name: str, page: Path | None) -> None:
         for x in leaves:
             if isinstance(x, rg.Tensor):
                 x.numpy()
-    typer.echo(f"{module}:{name}: every value is finite")
+    click.echo(f"{module}:{name}: every value is finite")
 
 
 def _function(module: str, name: str) -> Any:
@@ -76,9 +77,9 @@ def _function(module: str, name: str) -> Any:
     try:
         found = getattr(importlib.import_module(module), name, None)
     except ModuleNotFoundError as error:
-        raise typer.BadParameter(f"{error}; it is looked for here and where Python looks") from None
+        raise click.BadParameter(f"{error}; it is looked for here and where Python looks") from None
     finally:
         sys.path.remove("")
     if not callable(found):
-        raise typer.BadParameter(f"{module} has no function {name!r}")
+        raise click.BadParameter(f"{module} has no function {name!r}")
     return found

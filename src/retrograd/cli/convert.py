@@ -7,11 +7,12 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 import retrograd as rg
 from retrograd import io
 from retrograd.cli.options import printable
+from retrograd.cli.signature import Argument, Option
 from retrograd.errors import FormatError, OptionError
 from retrograd.io.checkpoint import CHECKPOINT
 from retrograd.io.weights import cast, check_ending, renamed
@@ -21,20 +22,18 @@ from retrograd.memory_limit import scaled
 def convert(
     source: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             help="Safetensors, a PyTorch file, NPZ, or an ONNX model (initializers and constants).",
             show_default=False,
         ),
     ],
     target: Annotated[
         Path | None,
-        typer.Argument(
-            help="What to write: .safetensors, .pt, .pth, .bin or .npz.", show_default=False
-        ),
+        Argument(help="What to write: .safetensors, .pt, .pth, .bin or .npz.", show_default=False),
     ] = None,
     rename: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="PATTERN=REPLACEMENT",
             help="Replace what a regular expression matches in names; in the order given.",
             show_default=False,
@@ -42,7 +41,7 @@ def convert(
     ] = None,
     only: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="PATTERN",
             help="Take only tensors in whose (old) name this regular expression matches.",
             show_default=False,
@@ -50,12 +49,12 @@ def convert(
     ] = None,
     dtype: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Cast floats: float16, bfloat16, float32 or float64.", show_default="as they are"
         ),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--list", help="List names, dtypes and shapes, as they are written.")
+        bool, Option("--list", help="List names, dtypes and shapes, as they are written.")
     ] = False,
 ) -> None:
     """Convert weights between safetensors, PyTorch files and NPZ; list them; rename and cast them.
@@ -70,7 +69,7 @@ def convert(
             check_ending(target)
         chosen = re.compile(only) if only is not None else None
     except (OptionError, re.error) as error:
-        raise typer.BadParameter(str(error)) from None
+        raise click.BadParameter(str(error)) from None
     tensors = io.load_weights(source)
     if chosen is not None:
         names = [k for k in tensors if chosen.search(k)]
@@ -86,7 +85,7 @@ def convert(
         _list(tensors)
     if target is not None:
         _write(source, target, tensors)
-        typer.echo(f"{target}: {_amount(tensors)}")
+        click.echo(f"{target}: {_amount(tensors)}")
 
 
 def _write(source: Path, target: Path, tensors: dict[str, rg.Tensor]) -> None:
@@ -104,8 +103,8 @@ def _list(tensors: dict[str, rg.Tensor]) -> None:
     width = max(map(len, names))
     for name, x in zip(names, tensors.values(), strict=True):
         shape = ", ".join(map(str, x.shape))
-        typer.echo(f"{name:{width}}  {x.dtype!s:9} [{shape}]")
-    typer.echo(_amount(tensors))
+        click.echo(f"{name:{width}}  {x.dtype!s:9} [{shape}]")
+    click.echo(_amount(tensors))
 
 
 def _amount(tensors: dict[str, rg.Tensor]) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
 from typing import Any
 
-import typer
-from rich.console import Console
-from typer.core import TyperGroup
+import click
 
+from retrograd.cli.signature import Group
 from retrograd.errors import RetrogradError
 
 
-class ReadableErrors(TyperGroup):
+class ReadableErrors(Group):
     """A group of commands whose expected failures end with a message and exit code 1.
 
     Expected are retrograd's own errors and those of the operating system. `--debug` shows where
@@ -26,10 +27,12 @@ class ReadableErrors(TyperGroup):
             broken_pipe = isinstance(error, OSError) and error.errno == errno.EPIPE
             if broken_pipe or ctx.params.get("debug"):
                 raise
-            console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
-            console.print("error:", style="bold red", end=" ")
-            console.print(readable(error))
-            raise typer.Exit(1) from None
+            color = False if os.environ.get("NO_COLOR") else None  # None: as the terminal can
+            label = click.style("error:", fg="red", bold=True)
+            click.echo(f"{label} {readable(error)}", err=True, color=color)
+            raise click.exceptions.Exit(1) from None
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(128 + signal.SIGINT) from None
 
 
 def readable(error: Exception) -> str:

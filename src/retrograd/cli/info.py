@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import typer
+import click
 
 import retrograd as rg
 
 
 def info() -> None:
     """Show versions, backends, what records in compiled code, the processor, threads."""
-    typer.echo(rg.info())
+    click.echo(rg.info())

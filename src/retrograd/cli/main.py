@@ -9,52 +9,63 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+import click
 
 import retrograd
 from retrograd.cli import bench, check, convert, info, predict, sample, train, view
 from retrograd.cli.errors import ReadableErrors
+from retrograd.cli.signature import HELP, Group, Option, command, parameters
 from retrograd.cli.train_graph import train_graph
 from retrograd.cli.train_images import train_digits, train_images
 from retrograd.cli.train_tabular import train_tabular
 
-app = typer.Typer(
-    name="retrograd",
-    cls=ReadableErrors,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-train.app.command("graph")(train_graph)
-train.app.command("tabular")(train_tabular)
-train.app.command("digits")(train_digits)
-train.app.command("images")(train_images)
-app.add_typer(train.app, name="train")
-app.command("predict")(predict.predict)
-app.command("sample")(sample.sample)
-app.command("check")(check.check)
-app.command("convert")(convert.convert)
-app.command("info")(info.info)
-OTHERS = {"allow_extra_args": True, "ignore_unknown_options": True}
-app.command("bench", add_help_option=False, context_settings=OTHERS)(bench.bench)
-app.command("view")(view.view)
 
-
-def _version(show: bool) -> None:
+def _version(ctx: click.Context, param: click.Parameter, show: bool) -> None:
     if show:
-        typer.echo(f"retrograd {retrograd.__version__}")
-        raise typer.Exit
+        click.echo(f"retrograd {retrograd.__version__}")
+        ctx.exit()
 
 
-@app.callback()
 def main(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        bool, Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error comes from, as a traceback.")
+        bool, Option("--debug", help="Show where an error comes from, as a traceback.")
     ] = False,
 ) -> None:
     """Reverse-mode automatic differentiation: train, sample, look."""
+
+
+OTHERS = {"allow_extra_args": True, "ignore_unknown_options": True}
+TRAIN = Group(
+    "train",
+    commands=[
+        command(train.train_gpt, "gpt"),
+        command(train_graph, "graph"),
+        command(train_tabular, "tabular"),
+        command(train_digits, "digits"),
+        command(train_images, "images"),
+    ],
+    help="Train a model. Each recipe is a command.",
+    short_help="Train a model.",
+    no_args_is_help=True,
+)
+app = ReadableErrors(
+    "retrograd",
+    commands=[
+        command(predict.predict),
+        command(sample.sample),
+        command(check.check),
+        command(convert.convert),
+        command(info.info),
+        command(bench.bench, add_help_option=False, context_settings=OTHERS),
+        command(view.view),
+        TRAIN,
+    ],
+    callback=main,
+    params=parameters(main)[0],
+    help=main.__doc__,
+    no_args_is_help=True,
+    context_settings=HELP,
+)

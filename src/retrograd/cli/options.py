@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from rich.console import Console
+import click
 
 import retrograd as rg
+from retrograd.cli.signature import Option
 from retrograd.errors import nearest
 from retrograd.files import make_directory, read_bytes
 
@@ -33,20 +33,20 @@ def printable(text: str, kept: str = "") -> str:
     )
 
 
-def _known_backend(name: str) -> str:
+def _known_backend(ctx: click.Context, param: click.Parameter, name: str) -> str:
     if name not in rg.backends():
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"there is no backend {name!r}; choose from {', '.join(rg.backends())}"
         )
     return name
 
 
 Backend = Annotated[
-    str, typer.Option(help="What computes: llvm, or reference (slow).", callback=_known_backend)
+    str, Option(help="What computes: llvm, or reference (slow).", callback=_known_backend)
 ]
 Temperature = Annotated[
     float | None,
-    typer.Option(
+    Option(
         min=0.0,
         help="Below 1: more usual texts; above: more surprising ones.",
         show_default="0.5, of running text 0.8",
@@ -54,39 +54,37 @@ Temperature = Annotated[
 ]
 TopK = Annotated[
     int | None,
-    typer.Option(min=1, help="Draw from so many of the likeliest tokens.", show_default="all"),
+    Option(min=1, help="Draw from so many of the likeliest tokens.", show_default="all"),
 ]
 TopP = Annotated[
     float | None,
-    typer.Option(
-        help="Draw from the fewest tokens whose probabilities reach this.", show_default="all"
-    ),
+    Option(help="Draw from the fewest tokens whose probabilities reach this.", show_default="all"),
 ]
-Dashboard = Annotated[
-    bool, typer.Option("--dashboard", help="Show the run on a page in the browser.")
-]
+Dashboard = Annotated[bool, Option("--dashboard", help="Show the run on a page in the browser.")]
 
 
-def _read_configuration(ctx: typer.Context, path: Path | None) -> Path | None:
+def _read_configuration(
+    ctx: click.Context, param: click.Parameter, path: Path | None
+) -> Path | None:
     """Values of options from a TOML file, as the defaults of those that are not given."""
     if path is None or ctx.resilient_parsing:
         return path
     try:
         values = tomllib.loads(read_bytes(path, "configuration").decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{path} is no TOML: {error}") from None
+        raise click.BadParameter(f"{path} is no TOML: {error}") from None
     known = {str(p.name): p for p in ctx.command.params if p.name not in ("config", "help")}
     found: dict[str, Any] = {}
     for key, value in values.items():
         name = key.replace("-", "_")
         if name not in known:
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 f"{path}: there is no option {key!r} of {ctx.info_name}{nearest(name, known)}"
             )
         is_flag = getattr(known[name], "is_flag", False)
         if isinstance(value, bool) != is_flag or not isinstance(value, str | int | float):
             wanted = "true or false" if is_flag else "a number or a text"
-            raise typer.BadParameter(f"{path}: {key} is {wanted}, not {value!r}")
+            raise click.BadParameter(f"{path}: {key} is {wanted}, not {value!r}")
         found[name] = value if is_flag else str(value)  # and is read as on the command line
     ctx.default_map = found
     return path
@@ -94,7 +92,7 @@ def _read_configuration(ctx: typer.Context, path: Path | None) -> Path | None:
 
 Config = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--config",
         help="A TOML file with options by name; those given here count before it.",
         show_default=False,
@@ -104,7 +102,7 @@ Config = Annotated[
 ]
 
 
-def is_given(ctx: typer.Context, name: str) -> bool:
+def is_given(ctx: click.Context, name: str) -> bool:
     """Whether an option was named, here or in a --config, rather than left at its default."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"
@@ -118,12 +116,12 @@ def command() -> str:
 
 
 @contextmanager
-def board_of(wanted: bool, out: Path, console: Console) -> Iterator[Any]:
+def board_of(wanted: bool, out: Path) -> Iterator[Any]:
     """A dashboard, if one is wanted; when the run has ended, it is left as a file beside it."""
     if not wanted:
         yield None
         return
     with rg.dashboard(f"training in {out}", controls=("stop", "checkpoint")) as board:
-        console.print(f"Dashboard: {board.url}")
+        click.echo(f"Dashboard: {board.url}")
         yield board
         board.save(make_directory(out) / "dashboard.html")

@@ -8,10 +8,11 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 import retrograd as rg
 from retrograd.cli.options import Backend, printable
+from retrograd.cli.signature import Argument, Option
 from retrograd.errors import FormatError
 from retrograd.files import read_bytes, write_atomically
 from retrograd.io import structured
@@ -20,10 +21,10 @@ from retrograd.train.run_log import TASK
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="The directory of a run: tabular, digits, images.")],
-    files: Annotated[list[Path], typer.Argument(help="A table, or images.")],
+    run: Annotated[Path, Argument(help="The directory of a run: tabular, digits, images.")],
+    files: Annotated[list[Path], Argument(help="A table, or images.")],
     out: Annotated[
-        Path | None, typer.Option(help="Write CSV to this file.", show_default="print it")
+        Path | None, Option(help="Write CSV to this file.", show_default="print it")
     ] = None,
     backend: Backend = "llvm",
 ) -> None:
@@ -43,7 +44,7 @@ def predict(
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)
     if out is None:
-        typer.echo(text.getvalue(), nl=False)
+        click.echo(text.getvalue(), nl=False)
     else:
         write_atomically(out, text.getvalue().encode(), "predictions")
 
@@ -59,7 +60,7 @@ def _of_images(run: Path, files: list[Path]) -> list[list[str]]:
 
 def _of_table(run: Path, files: list[Path]) -> list[list[str]]:
     if len(files) > 1:
-        raise typer.BadParameter("a run on a table predicts one table at a time")
+        raise click.BadParameter("a run on a table predicts one table at a time")
     target, values, shares = tabular.predict(run, tabular.read_table(files[0]))
     if target.classes is None:
         rows = [[str(i), repr(float(v))] for i, v in enumerate(values, 1)]

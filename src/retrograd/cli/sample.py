@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 import retrograd as rg
 from retrograd.cli.options import Backend, Config, Temperature, TopK, TopP, printable
+from retrograd.cli.signature import Argument, Option
 from retrograd.errors import OptionError
 from retrograd.train import gpt
 
@@ -18,25 +19,23 @@ PROSE_KEPT = "\n\t"  # characters of a running text that a terminal may have as 
 def sample(
     checkpoint: Annotated[
         Path,
-        typer.Argument(
-            help="A checkpoint, or the directory of a run: its latest.", show_default=False
-        ),
+        Argument(help="A checkpoint, or the directory of a run: its latest.", show_default=False),
     ],
     config: Config = None,
     count: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "-n", "--count", min=1, help="How many texts.", show_default="20, of running text 1"
         ),
     ] = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
-    prompt: Annotated[str, typer.Option(help="What every text begins with.")] = "",
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same texts.")] = 0,
+    prompt: Annotated[str, Option(help="What every text begins with.")] = "",
+    seed: Annotated[int, Option(min=0, help="The same seed gives the same texts.")] = 0,
     length: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1,
             help="The most tokens of a text.",
             show_default="the context, of running text 500",
@@ -49,7 +48,7 @@ def sample(
     try:
         chosen.check()
     except OptionError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise click.BadParameter(str(error)) from None
     with rg.backend(backend):
         model, tokenizer = gpt.load_model(checkpoint)
         more: dict[str, Any] = {"prompt": prompt, "seed": seed, "length": length}
@@ -58,7 +57,7 @@ def sample(
             return
         texts = gpt.sample(model, tokenizer, count or 20, chosen, **more)
     for text in texts:
-        typer.echo(printable(text))
+        click.echo(printable(text))
 
 
 def show_texts(
@@ -67,5 +66,5 @@ def show_texts(
     """Print running texts as they are made, the i-th with the seed `seed + i`."""
     for i in range(count):
         for part in gpt.stream(model, tokenizer, chosen, seed=seed + i, **more):
-            typer.echo(printable(part, PROSE_KEPT), nl=False)
-        typer.echo("\n" if i + 1 < count else "")
+            click.echo(printable(part, PROSE_KEPT), nl=False)
+        click.echo("\n" if i + 1 < count else "")

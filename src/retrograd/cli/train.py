@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-from rich.console import Console
+import click
 
 import retrograd as rg
 from retrograd.cli.options import (
@@ -25,6 +25,7 @@ from retrograd.cli.options import (
     printable,
 )
 from retrograd.cli.sample import show_texts
+from retrograd.cli.signature import Option
 from retrograd.data import bundled_names, read_documents
 from retrograd.data.text import NAMES_ORIGIN
 from retrograd.errors import OptionError
@@ -33,13 +34,6 @@ from retrograd.train import gpt
 from retrograd.train.gpt import PROSE, GPTConfig, TrainConfig
 from retrograd.train.progress import duration, reporter
 
-app = typer.Typer(no_args_is_help=True, help="Train a model.")
-
-
-@app.callback()
-def _recipes() -> None:
-    """Train a model. Each recipe is a command."""
-
 
 def _option(name: str, text: str, *flags: str, panel: str = "Training", **more: Any) -> Any:
     """An option for a field of a configuration, which has the default where it is not given."""
@@ -47,7 +41,7 @@ def _option(name: str, text: str, *flags: str, panel: str = "Training", **more: 
     shown = str(known[name])
     if name in PROSE:
         shown += f", with --text {PROSE[name]}"
-    return typer.Option(*flags, help=text, rich_help_panel=panel, show_default=shown, **more)
+    return Option(*flags, help=text, panel=panel, show_default=shown, **more)
 
 
 def _model(name: str, text: str, *flags: str, **more: Any) -> Any:
@@ -55,24 +49,23 @@ def _model(name: str, text: str, *flags: str, **more: Any) -> Any:
 
 
 def _interval(text: str, default: str) -> Any:
-    return typer.Option(min=1, help=text, show_default=default, rich_help_panel="Training")
+    return Option(min=1, help=text, show_default=default, panel="Training")
 
 
-@app.command("gpt")
 def train_gpt(
-    ctx: typer.Context,
+    ctx: click.Context,
     data: Annotated[
         Path | None,
-        typer.Option(help="A UTF-8 text, one document a line.", show_default="a list of names"),
+        Option(help="A UTF-8 text, one document a line.", show_default="a list of names"),
     ] = None,
     text: Annotated[
         Path | None,
-        typer.Option(help="A UTF-8 text that goes on over its lines.", show_default=False),
+        Option(help="A UTF-8 text that goes on over its lines.", show_default=False),
     ] = None,
-    out: Annotated[Path, typer.Option(help="The directory for checkpoints.")] = Path("runs/gpt"),
+    out: Annotated[Path, Option(help="The directory for checkpoints.")] = Path("runs/gpt"),
     config: Config = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the latest checkpoint in --out.")
+        bool, Option("--resume", help="Go on from the latest checkpoint in --out.")
     ] = False,
     tokens: Annotated[
         Literal["chars", "bpe"] | None, _option("tokens", "Characters, or byte pairs.")
@@ -131,10 +124,10 @@ def train_gpt(
     dropout: Annotated[float | None, _model("dropout", "Its probability.", min=0)] = None,
     init_std: Annotated[
         float | None,
-        typer.Option(
+        Option(
             help="Standard deviation of the first weights.",
             show_default="0.32 / sqrt(width)",
-            rich_help_panel="Model",
+            panel="Model",
         ),
     ] = None,
     dtype: Annotated[
@@ -143,7 +136,7 @@ def train_gpt(
     backend: Backend = "llvm",
     samples: Annotated[
         int | None,
-        typer.Option(min=0, help="Texts to print at the end.", show_default="20, with --text 1"),
+        Option(min=0, help="Texts to print at the end.", show_default="20, with --text 1"),
     ] = None,
     temperature: Temperature = None,
     top_k: TopK = None,
@@ -151,7 +144,7 @@ def train_gpt(
     dashboard: Dashboard = False,
     drawing: Annotated[
         Path | None,
-        typer.Option(help="Draw the gradient graph to this .html or .svg.", show_default="none"),
+        Option(help="Draw the gradient graph to this .html or .svg.", show_default="none"),
     ] = None,
 ) -> None:
     """Train a GPT on a text: --data has one document a line, --text goes on over its lines; without
@@ -169,31 +162,30 @@ def train_gpt(
     chosen = gpt.Sampling(temperature, top_k, top_p)
     _check(options, text is not None, chosen, drawing)
     if data is not None and text is not None:
-        raise typer.BadParameter("--data and --text are two kinds of text; give one of them")
-    console = Console(markup=False, highlight=False, soft_wrap=True)
+        raise click.BadParameter("--data and --text are two kinds of text; give one of them")
     started = time.perf_counter()
     with rg.backend(backend):
         if resume and data is None and text is None:
             data, text = _source(out)
-        with board_of(dashboard, out, console) as board:
+        with board_of(dashboard, out) as board:
             path = text or data
             outcome = gpt.train(
-                _text(text, console) if text is not None else _documents(data, console),
+                _text(text) if text is not None else _documents(data),
                 out,
                 resume=resume,
-                reporter=reporter(console),
+                reporter=reporter(sys.stdout),
                 name=None if path is None else str(path.absolute()),
                 board=board,
                 **options,
             )
-        _tell_end(outcome, out, time.perf_counter() - started, console)
+        _tell_end(outcome, out, time.perf_counter() - started)
         if outcome.signal is not None:
-            raise typer.Exit(128 + outcome.signal)
-        _show_samples(outcome, samples, chosen, console)
+            raise click.exceptions.Exit(128 + outcome.signal)
+        _show_samples(outcome, samples, chosen)
         if drawing is not None:
             make_directory(drawing.parent)
             gpt.draw_gradient(outcome.trainer, drawing)
-            console.print(f"The graph of the gradient is drawn in {drawing}")
+            click.echo(f"The graph of the gradient is drawn in {drawing}")
 
 
 OPTIONS = {f.name for c in (GPTConfig, TrainConfig) for f in fields(c)}
@@ -207,9 +199,9 @@ def _check(
         gpt.configurations(options, prose)
         chosen.check()
     except OptionError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise click.BadParameter(str(error)) from None
     if drawing is not None and drawing.suffix not in (".html", ".svg"):
-        raise typer.BadParameter(f"--drawing takes a file ending in .html or .svg, not {drawing}")
+        raise click.BadParameter(f"--drawing takes a file ending in .html or .svg, not {drawing}")
 
 
 def _source(out: Path) -> tuple[Path | None, Path | None]:
@@ -219,24 +211,24 @@ def _source(out: Path) -> tuple[Path | None, Path | None]:
     return (path, None) if documents else (None, path)
 
 
-def _text(path: Path, console: Console) -> gpt.TextFile:
-    console.print(f"Text: {path}")
+def _text(path: Path) -> gpt.TextFile:
+    click.echo(f"Text: {path}")
     return gpt.TextFile.read(path)
 
 
-def _documents(data: Path | None, console: Console) -> list[str]:
+def _documents(data: Path | None) -> list[str]:
     if data is None:
-        console.print(f"Text: {NAMES_ORIGIN}")
+        click.echo(f"Text: {NAMES_ORIGIN}")
         return bundled_names()
-    console.print(f"Text: {data}")
+    click.echo(f"Text: {data}")
     return read_documents(data)
 
 
-def _tell_end(outcome: gpt.GPTOutcome, out: Path, seconds: float, console: Console) -> None:
+def _tell_end(outcome: gpt.GPTOutcome, out: Path, seconds: float) -> None:
     trainer = outcome.trainer
     if trainer.step < trainer.config.steps:
         again = [command(), "train", "gpt", "--out", str(out), "--resume"]
-        console.print(
+        click.echo(
             f"Stopped at step {trainer.step} of {trainer.config.steps}; all is saved in "
             f"{outcome.checkpoint}. To go on:\n  {shlex.join(again)}"
         )
@@ -245,13 +237,11 @@ def _tell_end(outcome: gpt.GPTOutcome, out: Path, seconds: float, console: Conso
     result = "" if loss is None else f"; validation loss {loss:.4f} per token"
     bits = None if loss is None else trainer.bits_per_byte(loss)
     result += "" if bits is None else f", {bits:.4f} bits per byte"
-    console.print(f"Trained to step {trainer.step} in {duration(seconds)}{result}")
-    console.print(f"Checkpoint: {outcome.checkpoint} (more texts: {command()} sample {out})")
+    click.echo(f"Trained to step {trainer.step} in {duration(seconds)}{result}")
+    click.echo(f"Checkpoint: {outcome.checkpoint} (more texts: {command()} sample {out})")
 
 
-def _show_samples(
-    outcome: gpt.GPTOutcome, count: int | None, chosen: gpt.Sampling, console: Console
-) -> None:
+def _show_samples(outcome: gpt.GPTOutcome, count: int | None, chosen: gpt.Sampling) -> None:
     model, trainer = outcome.model, outcome.trainer
     tokenizer, seed = trainer.corpus.tokenizer, trainer.config.seed
     documents = model.config.documents
@@ -259,11 +249,11 @@ def _show_samples(
     if number == 0:
         return
     what = "1 sample" if number == 1 else f"{number} samples"
-    console.print(f"\n{what} at temperature {chosen.of(model).temperature}:")
+    click.echo(f"\n{what} at temperature {chosen.of(model).temperature}:")
     if not documents:
         show_texts(model, tokenizer, number, chosen, seed=seed)
         return
     texts = gpt.sample(model, tokenizer, number, chosen, seed=seed)
     for i, text in enumerate(texts, 1):
-        console.print(f"{i:>{len(str(number))}}  {printable(text)}")
-    console.print()
+        click.echo(f"{i:>{len(str(number))}}  {printable(text)}")
+    click.echo()

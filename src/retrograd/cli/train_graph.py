@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-from rich.console import Console
+import click
 
 import retrograd as rg
 from retrograd.cli.options import Backend, Config, Dashboard, board_of, command, is_given
+from retrograd.cli.signature import Option
 from retrograd.errors import OptionError
 from retrograd.files import write_atomically
 from retrograd.train import graph
@@ -22,52 +23,52 @@ KNOWN = ", ".join(BUILT_IN)
 
 
 def train_graph(
-    ctx: typer.Context,
+    ctx: click.Context,
     data: Annotated[
         str,
-        typer.Option(
+        Option(
             help="A file (.graphml, .gml; .csv, .txt, .edges with --nodes), a directory with a "
             f"file for each graph and labels.csv, or one of {KNOWN}."
         ),
     ] = "karate",
     nodes: Annotated[
         Path | None,
-        typer.Option(help="A CSV with the columns node, label and features.", show_default="none"),
+        Option(help="A CSV with the columns node, label and features.", show_default="none"),
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="The attribute or column to learn.", show_default="label")
+        str | None, Option(help="The attribute or column to learn.", show_default="label")
     ] = None,
-    out: Annotated[
-        Path, typer.Option(help="The directory for report, picture and checkpoints.")
-    ] = Path("runs/graph"),
+    out: Annotated[Path, Option(help="The directory for report, picture and checkpoints.")] = Path(
+        "runs/graph"
+    ),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the latest checkpoint in --out.")
+        bool, Option("--resume", help="Go on from the latest checkpoint in --out.")
     ] = False,
     conv: Annotated[
         Literal["", "gcn", "sage", "gat", "gin"],
-        typer.Option(help="The kind of layers.", show_default="gcn for nodes, gin for graphs"),
+        Option(help="The kind of layers.", show_default="gcn for nodes, gin for graphs"),
     ] = "",
-    layers: Annotated[int, typer.Option(min=1, help="Layers.")] = GraphConfig.layers,
-    hidden: Annotated[int, typer.Option(min=1, help="Numbers for each node.")] = GraphConfig.hidden,
-    dropout: Annotated[float, typer.Option(min=0.0, max=0.99)] = GraphConfig.dropout,
-    steps: Annotated[int, typer.Option(min=1, help="Steps to train, in all.")] = GraphConfig.steps,
-    lr: Annotated[float, typer.Option(help="The learning rate.")] = GraphConfig.lr,
+    layers: Annotated[int, Option(min=1, help="Layers.")] = GraphConfig.layers,
+    hidden: Annotated[int, Option(min=1, help="Numbers for each node.")] = GraphConfig.hidden,
+    dropout: Annotated[float, Option(min=0.0, max=0.99)] = GraphConfig.dropout,
+    steps: Annotated[int, Option(min=1, help="Steps to train, in all.")] = GraphConfig.steps,
+    lr: Annotated[float, Option(help="The learning rate.")] = GraphConfig.lr,
     per_class: Annotated[
         int,
-        typer.Option(min=0, help="Labels of each class to learn from.", show_default="60 %"),
+        Option(min=0, help="Labels of each class to learn from.", show_default="60 %"),
     ] = GraphConfig.per_class,
     pick: Annotated[
         Literal["random", "degree"],
-        typer.Option(help="Which labels to learn from: any, or of nodes with the most edges."),
+        Option(help="Which labels to learn from: any, or of nodes with the most edges."),
     ] = "random",
-    seed: Annotated[int, typer.Option(min=0, help="Of weights and split.")] = GraphConfig.seed,
+    seed: Annotated[int, Option(min=0, help="Of weights and split.")] = GraphConfig.seed,
     weight_decay: Annotated[
-        float, typer.Option(min=0.0, help="The L2 penalty of weights.")
+        float, Option(min=0.0, help="The L2 penalty of weights.")
     ] = GraphConfig.weight_decay,
     config: Config = None,
     backend: Backend = "llvm",
     checkpoint_every: Annotated[
-        int, typer.Option(min=1, help="Steps between checkpoints.")
+        int, Option(min=1, help="Steps between checkpoints.")
     ] = GraphConfig.checkpoint_every,
     dashboard: Dashboard = False,
 ) -> None:
@@ -87,20 +88,19 @@ def train_graph(
     try:
         settings = GraphConfig(**options)
     except OptionError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise click.BadParameter(str(error)) from None
     source: dict[str, Any] = {"data": data, "label": label, "nodes": nodes and str(nodes)}
     if resume:  # what is not given stays as it was
         settings, saved = graph.saved_run(out)
         settings = replace(settings, **{k: v for k, v in options.items() if is_given(ctx, k)})
         source = {k: v if is_given(ctx, k) else saved[k] for k, v in source.items()}
-    console = Console(markup=False, highlight=False, soft_wrap=True)
     with rg.backend(backend):
         task = graph.read_task(source["data"], source["label"], _path(source["nodes"]))
-        with board_of(dashboard, out, console) as board:
+        with board_of(dashboard, out) as board:
             outcome = graph.train(
                 task,
                 settings,
-                reporter(console, "graphs" if task.of_graphs else "nodes"),
+                reporter(sys.stdout, "graphs" if task.of_graphs else "nodes"),
                 out=out,
                 resume=resume,
                 source=_absolute(source),
@@ -108,16 +108,16 @@ def train_graph(
             )
     if outcome.step < settings.steps:
         again = [command(), "train", "graph", "--out", str(out), "--resume"]
-        console.print(
+        click.echo(
             f"Stopped at step {outcome.step} of {settings.steps}; all is saved in "
             f"{outcome.checkpoint}. To go on:\n  {shlex.join(again)}"
         )
-        raise typer.Exit(0 if outcome.signal is None else 128 + outcome.signal)
+        raise click.exceptions.Exit(0 if outcome.signal is None else 128 + outcome.signal)
     text = graph.report(outcome)
     write_atomically(out / "report.txt", text.encode(), "report")
     write_atomically(out / "picture.svg", graph.draw(outcome).encode(), "picture")
-    console.print(text)
-    console.print(f"Report and picture: {out / 'report.txt'}, {out / 'picture.svg'}")
+    click.echo(text)
+    click.echo(f"Report and picture: {out / 'report.txt'}, {out / 'picture.svg'}")
 
 
 def _path(name: str | None) -> Path | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from rich.console import Console
+import click
 
 import retrograd as rg
 from retrograd.cli.options import Backend, Config, Dashboard, board_of, command
+from retrograd.cli.signature import Argument, Option
 from retrograd.data.digits import DIGITS_ORIGIN
 from retrograd.errors import OptionError
 from retrograd.files import write_atomically
@@ -19,25 +20,23 @@ from retrograd.train import images
 from retrograd.train.images import ImageConfig
 from retrograd.train.progress import duration, reporter
 
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on from the latest checkpoint in --out.")
-]
-Epochs = Annotated[int, typer.Option(min=1, help="Passes through the images.")]
-Batch = Annotated[int, typer.Option(min=1, help="Images in a step.")]
-Rate = Annotated[float, typer.Option(help="The highest learning rate; it falls to 0.")]
-Width = Annotated[int, typer.Option(min=1, help="Channels of the first layers.")]
-Dropout = Annotated[float, typer.Option(min=0.0, max=0.99)]
-Decay = Annotated[float, typer.Option(min=0.0, help="Of weights, decoupled from the gradient.")]
-Smoothing = Annotated[float, typer.Option(min=0.0, max=0.99, help="Of the labels.")]
+Resume = Annotated[bool, Option("--resume", help="Go on from the latest checkpoint in --out.")]
+Epochs = Annotated[int, Option(min=1, help="Passes through the images.")]
+Batch = Annotated[int, Option(min=1, help="Images in a step.")]
+Rate = Annotated[float, Option(help="The highest learning rate; it falls to 0.")]
+Width = Annotated[int, Option(min=1, help="Channels of the first layers.")]
+Dropout = Annotated[float, Option(min=0.0, max=0.99)]
+Decay = Annotated[float, Option(min=0.0, help="Of weights, decoupled from the gradient.")]
+Smoothing = Annotated[float, Option(min=0.0, max=0.99, help="Of the labels.")]
 Patience = Annotated[
     int,
-    typer.Option(min=0, help="Epochs without a better validation, then stop; 0: never."),
+    Option(min=0, help="Epochs without a better validation, then stop; 0: never."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of weights, split and order.")]
+Seed = Annotated[int, Option(min=0, help="Of weights, split and order.")]
 
 
 def train_digits(
-    out: Annotated[Path, typer.Option(help="The directory for the run.")] = Path("runs/digits"),
+    out: Annotated[Path, Option(help="The directory for the run.")] = Path("runs/digits"),
     resume: Resume = False,
     epochs: Epochs = ImageConfig.epochs,
     batch: Batch = ImageConfig.batch,
@@ -59,16 +58,15 @@ def train_digits(
     stopped. Numbers too small to be normal count as zero while training (flush_subnormals).
     """
     settings = _config(epochs, batch, lr, weight_decay, width, dropout, smoothing, patience, seed)
-    console = _console()
-    console.print(f"Images: {DIGITS_ORIGIN}")
-    _run("digits", images.digits, settings, out, resume, backend, dashboard, console)
+    click.echo(f"Images: {DIGITS_ORIGIN}")
+    _run("digits", images.digits, settings, out, resume, backend, dashboard)
 
 
 def train_images(
-    folder: Annotated[Path, typer.Argument(help="A folder with a folder for each class.")],
-    out: Annotated[Path, typer.Option(help="The directory for the run.")] = Path("runs/images"),
-    size: Annotated[int, typer.Option(min=4, help="Pixels that images are resized to.")] = 64,
-    gray: Annotated[bool, typer.Option("--gray", help="Leave colours out.")] = False,
+    folder: Annotated[Path, Argument(help="A folder with a folder for each class.")],
+    out: Annotated[Path, Option(help="The directory for the run.")] = Path("runs/images"),
+    size: Annotated[int, Option(min=4, help="Pixels that images are resized to.")] = 64,
+    gray: Annotated[bool, Option("--gray", help="Leave colours out.")] = False,
     resume: Resume = False,
     epochs: Epochs = ImageConfig.epochs,
     batch: Batch = 32,
@@ -95,7 +93,7 @@ def train_images(
         return images.read_folder(folder, size, "L" if gray else "RGB")
 
     options = {"size": size, "gray": gray}
-    _run("images", task, settings, out, resume, backend, dashboard, _console(), folder, options)
+    _run("images", task, settings, out, resume, backend, dashboard, folder, options)
 
 
 def _config(*values: Any) -> ImageConfig:
@@ -103,36 +101,33 @@ def _config(*values: Any) -> ImageConfig:
     try:
         return ImageConfig(*values)
     except OptionError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _console() -> Console:
-    return Console(markup=False, highlight=False, soft_wrap=True)
+        raise click.BadParameter(str(error)) from None
 
 
 def _run(
     recipe: str, task: Any, config: ImageConfig, out: Path, resume: bool, backend: str,
-    dashboard: bool, console: Console, folder: Path | None = None,
+    dashboard: bool, folder: Path | None = None,
     options: dict[str, Any] | None = None,
 ) -> None:  # fmt: skip
     started = time.perf_counter()
-    with rg.backend(backend), board_of(dashboard, out, console) as board:
+    with rg.backend(backend), board_of(dashboard, out) as board:
         outcome = images.train(
             task(), config, out,
-            resume=resume, reporter=reporter(console, "images"), board=board, options=options or {},
+            resume=resume, reporter=reporter(sys.stdout, "images"), board=board,
+            options=options or {},
         )  # fmt: skip
         run = outcome.run
         if run.stopped is not None and run.stopped != "early stopping":
             given = [] if folder is None else [str(folder)]
             settings = ["--out", str(out), "--config", str(out / "config.toml"), "--resume"]
             again = [command(), "train", recipe, *given, *settings]
-            console.print(
+            click.echo(
                 f"Stopped at step {run.step} of {run.steps}; all is saved in {run.checkpoint}. "
                 f"To go on:\n  {shlex.join(again)}"
             )
-            raise typer.Exit(0 if run.signal is None else 128 + run.signal)
+            raise click.exceptions.Exit(0 if run.signal is None else 128 + run.signal)
         text = images.report(outcome)
     write_atomically(out / "report.txt", text.encode(), "report")
-    console.print(f"Trained for {run.epoch} epochs in {duration(time.perf_counter() - started)}")
-    console.print(text)
-    console.print(f"Report, log and plot: {out}; to use it: {command()} predict {out} FILE")
+    click.echo(f"Trained for {run.epoch} epochs in {duration(time.perf_counter() - started)}")
+    click.echo(text)
+    click.echo(f"Report, log and plot: {out}; to use it: {command()} predict {out} FILE")

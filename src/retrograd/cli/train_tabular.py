@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-from rich.console import Console
+import click
 
 import retrograd as rg
 from retrograd.cli.options import Backend, Config, Dashboard, board_of, command
+from retrograd.cli.signature import Argument, Option
 from retrograd.errors import OptionError
 from retrograd.files import write_atomically
 from retrograd.train import tabular
@@ -20,32 +21,32 @@ from retrograd.train.tabular import TabularConfig
 
 
 def train_tabular(
-    file: Annotated[Path, typer.Argument(help="A table: .csv, .tsv or .parquet.")],
-    target: Annotated[str, typer.Option(help="The column to learn.")],
+    file: Annotated[Path, Argument(help="A table: .csv, .tsv or .parquet.")],
+    target: Annotated[str, Option(help="The column to learn.")],
     task: Annotated[
         Literal["auto", "classification", "regression"],
-        typer.Option(help="What the target is; auto: found out."),
+        Option(help="What the target is; auto: found out."),
     ] = "auto",
     leave_out: Annotated[
-        str, typer.Option(help="Columns that are not used, with commas.", show_default="none")
+        str, Option(help="Columns that are not used, with commas.", show_default="none")
     ] = "",
-    out: Annotated[Path, typer.Option(help="The directory for the run.")] = Path("runs/tabular"),
+    out: Annotated[Path, Option(help="The directory for the run.")] = Path("runs/tabular"),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the latest checkpoint in --out.")
+        bool, Option("--resume", help="Go on from the latest checkpoint in --out.")
     ] = False,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes through the rows, at most.")] = 100,
-    batch: Annotated[int, typer.Option(min=1, help="Rows in a step.")] = 256,
-    lr: Annotated[float, typer.Option(help="The highest learning rate; it falls to 0.")] = 2e-3,
-    width: Annotated[int, typer.Option(min=1, help="Numbers in each layer.")] = 128,
-    depth: Annotated[int, typer.Option(min=1, help="Layers.")] = 2,
-    dropout: Annotated[float, typer.Option(min=0.0, max=0.99)] = 0.1,
+    epochs: Annotated[int, Option(min=1, help="Passes through the rows, at most.")] = 100,
+    batch: Annotated[int, Option(min=1, help="Rows in a step.")] = 256,
+    lr: Annotated[float, Option(help="The highest learning rate; it falls to 0.")] = 2e-3,
+    width: Annotated[int, Option(min=1, help="Numbers in each layer.")] = 128,
+    depth: Annotated[int, Option(min=1, help="Layers.")] = 2,
+    dropout: Annotated[float, Option(min=0.0, max=0.99)] = 0.1,
     weight_decay: Annotated[
-        float, typer.Option(min=0.0, help="Of weights, decoupled from the gradient.")
+        float, Option(min=0.0, help="Of weights, decoupled from the gradient.")
     ] = TabularConfig.weight_decay,
     patience: Annotated[
-        int, typer.Option(min=1, help="Epochs without a better validation, then stop.")
+        int, Option(min=1, help="Epochs without a better validation, then stop.")
     ] = 15,
-    seed: Annotated[int, typer.Option(min=0, help="Of weights, split and order.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Of weights, split and order.")] = 0,
     config: Config = None,
     backend: Backend = "llvm",
     dashboard: Dashboard = False,
@@ -65,26 +66,25 @@ def train_tabular(
             patience, seed, tuple([c.strip() for c in leave_out.split(",") if c.strip()]),
         )  # fmt: skip
     except OptionError as error:
-        raise typer.BadParameter(str(error)) from None
-    console = Console(markup=False, highlight=False, soft_wrap=True)
+        raise click.BadParameter(str(error)) from None
     started = time.perf_counter()
-    with rg.backend(backend), board_of(dashboard, out, console) as board:
+    with rg.backend(backend), board_of(dashboard, out) as board:
         outcome = tabular.train(
             tabular.read_table(file), settings, out,
-            resume=resume, reporter=reporter(console, "rows"), board=board,
+            resume=resume, reporter=reporter(sys.stdout, "rows"), board=board,
         )  # fmt: skip
     run = outcome.run
     if run.stopped is not None and run.stopped != "early stopping":
         again = [command(), "train", "tabular", str(file), "--out", str(out)]
         again += ["--config", str(out / "config.toml"), "--resume"]
-        console.print(
+        click.echo(
             f"Stopped at step {run.step} of {run.steps}; all is saved in {run.checkpoint}. To go "
             f"on:\n  {shlex.join(again)}"
         )
-        raise typer.Exit(0 if run.signal is None else 128 + run.signal)
+        raise click.exceptions.Exit(0 if run.signal is None else 128 + run.signal)
     text = tabular.report(outcome)
     write_atomically(out / "report.txt", text.encode(), "report")
     tabular.write_pictures(outcome, out)
-    console.print(f"Trained for {run.epoch} epochs in {duration(time.perf_counter() - started)}")
-    console.print(text)
-    console.print(f"Report, log and plots: {out}; to use it: {command()} predict {out} FILE")
+    click.echo(f"Trained for {run.epoch} epochs in {duration(time.perf_counter() - started)}")
+    click.echo(text)
+    click.echo(f"Report, log and plots: {out}; to use it: {command()} predict {out} FILE")

@@ -8,9 +8,10 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 import retrograd as rg
+from retrograd.cli.signature import Argument, Option
 from retrograd.errors import FormatError, RetrogradError
 from retrograd.files import read_bytes, write_atomically
 from retrograd.viz import Document, compared, loads, page
@@ -23,7 +24,7 @@ PATIENCE = 0.4  # seconds between looks at a file
 def view(
     file: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             help="A graph that was saved, or a document in JSON that the explorer or "
             "Graph.to_document made.",
             show_default=False,
@@ -31,17 +32,17 @@ def view(
     ],
     compare: Annotated[
         Path | None,
-        typer.Option(help="Another one: show what changed from FILE to it.", show_default="no"),
+        Option(help="Another one: show what changed from FILE to it.", show_default="no"),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="To serve on; another one if it is taken.")
+        int, Option(min=0, max=65535, help="To serve on; another one if it is taken.")
     ] = PORT,
     html: Annotated[
         Path | None,
-        typer.Option(help="Write the page here instead of serving it.", show_default="no"),
+        Option(help="Write the page here instead of serving it.", show_default="no"),
     ] = None,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")
+        bool, Option("--browser/--no-browser", help="Open it in the browser.")
     ] = True,
 ) -> None:
     """Show a graph in the browser; a graph with a scalar output together with its gradient.
@@ -52,12 +53,12 @@ def view(
     doc = read_view(file, compare)
     if html is not None:
         write_atomically(html, page(doc).encode(), "page")
-        typer.echo(f"The page is in {html}")
+        click.echo(f"The page is in {html}")
         return
     latest = _Latest(file, compare, page(doc, live=True))
     server = PageServer(lambda: latest.text, port)
     try:
-        typer.echo(f"{file} at {server.url}\nCtrl-C ends it.")
+        click.echo(f"{file} at {server.url}\nCtrl-C ends it.")
         if browser:
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
         while True:
@@ -65,7 +66,7 @@ def view(
             if latest.look():
                 server.stream.publish("changed")
     except KeyboardInterrupt:
-        typer.echo()
+        click.echo()
     finally:
         server.close()
 
@@ -121,6 +122,6 @@ class _Latest:
         try:
             self.text = page(self._read(), live=True)
         except (OSError, RetrogradError) as error:
-            typer.echo(f"not shown: {error}", err=True)
+            click.echo(f"not shown: {error}", err=True)
             return False
         return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -66,20 +65,16 @@ class ModelSummary:
         return self.total_params - self.trainable_params
 
     def __str__(self) -> str:
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(box=None, pad_edge=False, header_style="")
-        table.add_column("Module", no_wrap=True)
-        for name in self.columns:
-            number = name in ("num_params", "flops")
-            table.add_column(COLUMNS[name], justify="right" if number else "left", no_wrap=True)
+        rows = [("Module", *[COLUMNS[name] for name in self.columns])]
         for row in self.layers:
             label = f"{row.name.rpartition('.')[2]}: {row.kind}" if row.name else row.kind
-            table.add_row("  " * row.depth + label, *[_cell(row, name) for name in self.columns])
-        out = io.StringIO()
-        Console(file=out, width=10_000, no_color=True, markup=False, highlight=False).print(table)
-        lines = [line.rstrip() for line in out.getvalue().rstrip().splitlines()]
+            rows.append(("  " * row.depth + label, *[_cell(row, name) for name in self.columns]))
+        sides = ["<", *[">" if c in ("num_params", "flops") else "<" for c in self.columns]]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(f"{c:{a}{n}}" for c, a, n in zip(row, sides, widths, strict=True)).rstrip()
+            for row in rows
+        ]
         rule = "-" * min(max(map(len, lines)), self.width)
         return "\n".join([lines[0], rule, *lines[1:], rule, *self._totals()])
 

@@ -3,13 +3,13 @@ elsewhere."""
 
 from __future__ import annotations
 
+import io
+import os
+import shutil
+import sys
 import time
 from collections.abc import Callable
-from typing import Protocol
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.text import Text
+from typing import Protocol, TextIO
 
 from retrograd import notebook
 from retrograd.notebook.cell import Shown, in_notebook
@@ -116,8 +116,8 @@ class Lines:
     """A line for each tenth of the way, or whenever the steps have doubled where nobody knows how
     many there will be: for files and pipes."""
 
-    def __init__(self, console: Console, unit: str = "tokens") -> None:
-        self._console = console
+    def __init__(self, file: TextIO, unit: str = "tokens") -> None:
+        self._file = file
         self._meter = Meter(unit=unit)
         self._steps: int | None = None
         self._next = 1
@@ -140,52 +140,125 @@ class Lines:
             self.message(f"step {step:>{max(len(of) - 1, 0)}}{of}  {self._meter}")
 
     def message(self, text: str) -> None:
-        self._console.print(Text(text), soft_wrap=True)
+        print(text, file=self._file, flush=True)
 
     def close(self) -> None: ...
 
 
 class Bar:
-    """A bar that is redrawn in place, messages above it."""
+    """A bar that is redrawn in place, messages and what is printed meanwhile above it."""
 
-    def __init__(self, console: Console, unit: str = "tokens") -> None:
-        self._console = console
+    def __init__(self, file: TextIO, unit: str = "tokens") -> None:
+        self._file = file
         self._meter = Meter(unit=unit)
-        self._progress: Progress | None = None
+        self._steps: int | None = None
+        self._numbers = ""
         self._drawn = 0.0
+        self._replaced: dict[str, TextIO] | None = None  # None where nothing is shown
 
     def start(self, step: int, steps: int | None) -> None:
         self._meter.start(step, steps)
-        columns = (
-            TextColumn("step {task.completed}" + ("" if steps is None else "/{task.total}")),
-            BarColumn(bar_width=None),
-            TextColumn("{task.fields[numbers]}"),
-        )
-        self._progress = Progress(*columns, console=self._console, auto_refresh=False, expand=True)
-        self._progress.add_task("", total=steps, completed=step, numbers="compiling")
-        self._progress.start()
-        self._progress.refresh()
+        self._steps = steps
+        self._numbers = "compiling"
+        if self._replaced is None:
+            self._replaced = {}
+            for name in ("stdout", "stderr"):
+                stream: TextIO = getattr(sys, name)
+                if stream is not None and stream.isatty():
+                    self._replaced[name] = stream
+                    setattr(sys, name, _Above(self, stream))
+        self._draw()
 
     def update(self, step: int, loss: float, tokens: int) -> None:
         self._meter.update(step, loss, tokens)
         if time.perf_counter() - self._drawn > 0.1:
-            self._draw(step)
+            self._numbers = str(self._meter)
+            self._draw()
 
-    def _draw(self, step: int) -> None:
-        if self._progress is not None:
-            self._progress.update(
-                self._progress.task_ids[0], completed=step, numbers=str(self._meter), refresh=True
-            )
+    def _draw(self, end: str = "") -> None:
+        room = shutil.get_terminal_size().columns - 1
+        line = bar_line(self._meter.step, self._steps, self._numbers, room)
+        try:
+            self._file.write(f"\r{line}{end}")
+        except UnicodeEncodeError:
+            self._file.write(f"\r{line.replace(DONE, '#').replace(TO_DO, '-')}{end}")
+        self._file.flush()
         self._drawn = time.perf_counter()
 
     def message(self, text: str) -> None:
-        self._console.print(Text(text), soft_wrap=True)
+        self.above(f"{text}\n", self._file)
+
+    def above(self, text: str, file: TextIO) -> None:
+        """Write whole lines to a file, in the place of the bar, which moves down."""
+        if self._replaced is not None:
+            self._file.write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
+            self._file.flush()
+        file.write(text)
+        file.flush()
+        if self._replaced is not None:
+            self._draw()
 
     def close(self) -> None:
-        if self._progress is not None:
-            self._draw(self._meter.step)
-            self._progress.stop()
-            self._progress = None
+        if self._replaced is None:
+            return
+        for name, stream in self._replaced.items():
+            printed = getattr(sys, name)
+            if isinstance(printed, _Above):
+                printed.finish()
+                setattr(sys, name, stream)
+        self._numbers = str(self._meter)
+        self._draw("\n")
+        self._replaced = None
+
+
+class _Above(io.TextIOBase):
+    """What stands for a stream while there is a bar: whole lines go above it."""
+
+    def __init__(self, bar: Bar, stream: TextIO) -> None:
+        self._bar, self._stream, self._line = bar, stream, ""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        lines, newline, self._line = (self._line + text).rpartition("\n")
+        if newline:
+            self._bar.above(lines + newline, self._stream)
+        return len(text)
+
+    def finish(self) -> None:
+        """Write what is left of a line."""
+        if self._line:
+            self.write("\n")
+
+
+DONE, TO_DO = "━", "─"
+
+
+def bar_line(step: int, steps: int | None, numbers: str, room: int) -> str:
+    """The step, a bar where there is room for one, and numbers, in as many characters as given.
+
+    >>> bar_line(1, 4, "loss 2", 27)
+    'step 1/4  ━━───────  loss 2'
+    >>> bar_line(7, None, "loss 2", 20)
+    'step 7  loss 2      '
+    """
+    label = f"step {step}" + ("" if steps is None else f"/{steps}")
+    width = room - len(label) - len(numbers) - 4
+    if not steps or width < 4:
+        return f"{label}  {numbers}"[: max(room, 0)].ljust(room)
+    done = min(step * width // steps, width)
+    return f"{label}  {DONE * done}{TO_DO * (width - done)}  {numbers}"
 
 
 class CellBar:
@@ -229,8 +302,10 @@ class CellBar:
         self._drawn = time.perf_counter()
 
 
-def reporter(console: Console, unit: str = "tokens") -> Reporter:
+def reporter(file: TextIO, unit: str = "tokens") -> Reporter:
     """A bar on a terminal or in a notebook, lines elsewhere; `unit` is what a step consists of."""
     if in_notebook():
         return CellBar(unit)
-    return Bar(console, unit) if console.is_terminal else Lines(console, unit)
+    on_terminal = file.isatty() and os.environ.get("TERM") != "dumb"
+    on_terminal &= not isinstance(file, _Above)  # there is a bar already
+    return Bar(file, unit) if on_terminal else Lines(file, unit)

@@ -40,6 +40,7 @@ from retrograd.ops.elementwise import (
 from retrograd.ops.special.reference import bessel, from_formula, from_scipy, in_double
 from retrograd.ops.special.reference import betaln as betaln_of
 from retrograd.ops.special.reference import erfcx as erfcx_of
+from retrograd.ops.special.reference import gamma as gamma_of
 from retrograd.ops.special.reference import lgamma as lgamma_of
 from retrograd.ops.special.reference import ndtr as ndtr_of
 from retrograd.ops.special.reference import trigamma as trigamma_of
@@ -109,7 +110,7 @@ bessel_ie: Elementwise
 
 # fmt: off
 # The gamma function. `zeta` is Hurwitz'; at its poles, whole q <= 0, it is inf.
-gamma = unary("gamma", from_scipy("gamma"), lambda g, y, x: zmul(g, y * digamma(x)))
+gamma = unary("gamma", gamma_of, lambda g, y, x: zmul(g, y * digamma(x)))
 lgamma = unary("lgamma", lgamma_of, lambda g, y, x: zmul(g, digamma(x)))
 digamma = unary("digamma", from_scipy("digamma"), lambda g, y, x: zmul(g, trigamma(x)))
 trigamma = unary("trigamma", trigamma_of, lambda g, y, x: zmul(g, -2 * zeta(like(3, x), x)))

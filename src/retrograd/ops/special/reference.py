@@ -70,7 +70,7 @@ class NumPyIncompleteMath:
     def stirling(self, a: Any) -> Any:
         inverse = 1 / np.maximum(a, 10)
         far = inverse * _polynomial(inverse * inverse, STIRLING_SERIES)
-        near = scipy("gammaln")(a) - ((a - 0.5) * np.log(a) - a + 0.5 * math.log(2 * math.pi))
+        near = lgamma(a) - ((a - 0.5) * np.log(a) - a + 0.5 * math.log(2 * math.pi))
         return np.where(a < 10, near, far)
 
     def digamma(self, a: Any) -> Any:
@@ -124,9 +124,25 @@ def zeta(s: Any, q: Any) -> Any:
     return np.where((s >= 1) & (q > -np.inf), y, np.nan)
 
 
-@in_double
-def lgamma(x: Any) -> Any:
-    return np.where(np.isneginf(x), np.inf, scipy("gammaln")(x))
+def _lgamma_of_one(x: float) -> float:
+    try:
+        return math.lgamma(x)
+    except (ValueError, OverflowError):  # at a pole, and where it is too large
+        return math.inf
+
+
+def _gamma_of_one(x: float) -> float:
+    try:
+        return math.gamma(x)
+    except ValueError:  # at a pole, which has a sign only at 0
+        return math.copysign(math.inf, x) if x == 0 else math.nan
+    except OverflowError:  # below 0 it is too small before it could be too large
+        return math.copysign(math.inf, x)
+
+
+# By Python, one number at a time, so that what is common needs no SciPy.
+lgamma = in_double(np.vectorize(_lgamma_of_one, otypes=[np.float64]))
+gamma = in_double(np.vectorize(_gamma_of_one, otypes=[np.float64]))
 
 
 @in_double

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import difflib
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
 
 import retrograd as rg
 from retrograd.api.dashboard import Dashboard
@@ -284,8 +283,7 @@ def _rule(
 def _reporter(progress: bool | Reporter) -> Reporter:
     if not isinstance(progress, bool):
         return progress
-    console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
-    return reporter(console, "samples") if progress else Silent()
+    return reporter(sys.stderr, "samples") if progress else Silent()
 
 
 def _watcher(dashboard: bool | Dashboard, stack: ExitStack) -> Watcher:
