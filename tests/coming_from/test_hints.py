@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import retrograd as rg
+import retrograd.inspect  # an attribute once somebody has imported it
 from retrograd.coming_from import hints
 from retrograd.coming_from.hints import LIBRARIES, hint, table
 

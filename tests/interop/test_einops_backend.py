@@ -76,6 +76,7 @@ def test_compiled_and_batched() -> None:
     np.testing.assert_array_equal(batched, einops.rearrange(A, "b h w c -> b c (h w)"))
 
 
+@pytest.mark.slow
 def test_einops_may_be_imported_first() -> None:
     code = (
         "import einops, retrograd as rg; "

@@ -30,6 +30,7 @@ def jax() -> Any:
 
 
 @pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.sample(4)
 def test_numbers_and_dtypes_stay(jax: Any, name: str) -> None:
     a = jax.numpy.array([[0, 1, 1], [1, 0, 1]]).astype(name)
     x = rg.from_jax(a)

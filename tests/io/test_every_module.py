@@ -43,6 +43,7 @@ BERT = models.BERTConfig(
 )  # fmt: skip
 CONFIGS = {
     "BERT": BERT, "BERTForMaskedLM": BERT, "BERTForSequenceClassification": BERT,
+    "BERTForQuestionAnswering": BERT, "BERTForTokenClassification": BERT,
     "GPT2": models.GPT2Config(vocab_size=9, n_positions=4, n_embd=4, n_layer=1, n_head=2),
     "Llama": models.LlamaConfig(
         vocab_size=9, hidden_size=4, intermediate_size=4, num_hidden_layers=1,

@@ -127,7 +127,8 @@ MANY |= {
     "yn": (in_mp(lambda n, x: mp.bessely(int(n), x)), [(2, 2), (0.3, 9)], (1,), (), False, 64),
     # Where it is steeper, differences are not good enough.
     "gammaincinv": (
-        in_mp(inverse_of(lower_gamma, "gammaincinv")), [(0.3, 0.9), (0.3, 0.7)], None, (), False, 64,
+        in_mp(inverse_of(lower_gamma, "gammaincinv")),
+        [(0.3, 0.9), (0.3, 0.7)], None, (), False, 64,
     ),
     "gammainccinv": (
         in_mp(inverse_of(lambda a, x: 1 - lower_gamma(a, x), "gammainccinv")),

@@ -41,7 +41,7 @@ AT_MOST = {
     "architecture_words": 1000,  # 1000
     "folders_without_readme": 0,  # 0
     "readme_words": 600,
-    "python_lines": 142600,  # 75000, without the training library
+    "python_lines": 142800,  # 75000, without the training library
 }
 # Percent, of which there may not be less.
 AT_LEAST = {

@@ -105,6 +105,11 @@ def _listen(connection: Connection, tasks: Any, worker: _Worker, parent: int) ->
         pass
     worker.is_stopping = True
     tasks.put(None)
+    # What is in a sample that takes long ends with the parent, whose pipes are closed before it is
+    # gone.
+    while os.getppid() == parent:
+        time.sleep(TUNING.worker_poll_s)
+    os._exit(1)
 
 
 class _Worker:

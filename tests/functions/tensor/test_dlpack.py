@@ -145,6 +145,7 @@ def test_pytorch_gives_and_takes_every_dtype(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "int64", "complex64"])
+@pytest.mark.sample(2)
 def test_jax_gives_and_takes_arrays(dtype: str) -> None:
     jnp = pytest.importorskip("jax.numpy")
     jax = pytest.importorskip("jax")

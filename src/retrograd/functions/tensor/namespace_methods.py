@@ -140,17 +140,13 @@ class NamespaceMethods:
         self, dim: Any = None, keepdim: Truth = False, *, axis: Any = None, keepdims: Truth = False
     ) -> Any:
         """The mean over axes without NaN: `rg.nanmean`."""
-        return _space().nanmean(
-            self, axis=axis, keepdims=keepdims, dim=dim, keepdim=keepdim
-        )
+        return _space().nanmean(self, axis=axis, keepdims=keepdims, dim=dim, keepdim=keepdim)
 
     def nansum(
         self, dim: Any = None, keepdim: Truth = False, *, axis: Any = None, keepdims: Truth = False
     ) -> Any:
         """The sum over axes without NaN: `rg.nansum`."""
-        return _space().nansum(
-            self, axis=axis, keepdims=keepdims, dim=dim, keepdim=keepdim
-        )
+        return _space().nansum(self, axis=axis, keepdims=keepdims, dim=dim, keepdim=keepdim)
 
     def nanquantile(
         self, q: Any, dim: Any = None, keepdim: Truth = False, *, interpolation: Any = "linear"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.errors import BackendError
 from retrograd.lazy_import import need
 from retrograd.ops.special import incomplete
 from retrograd.ops.special.asymptotic_series import DIGAMMA_SERIES, STIRLING_SERIES
@@ -38,6 +39,19 @@ def in_double(f: Meaning) -> Meaning:
 
 def from_scipy(name: str) -> Meaning:
     return in_double(lambda *arrays: scipy(name)(*arrays))
+
+
+def of_order(name: str) -> Meaning:
+    """The same of a function whose first argument is a whole number; NaN for any other, of which
+    SciPy would take a part, with a warning."""
+
+    def f(n: Any, *rest: Any) -> Any:
+        whole = (np.abs(n) < 2**31) & (np.trunc(n) == n)
+        with np.errstate(invalid="ignore"):
+            order = np.where(whole, n, 0).astype(np.int64)
+        return np.where(whole, scipy(name)(order, *rest), np.nan)
+
+    return in_double(f)
 
 
 def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
@@ -141,7 +155,15 @@ def _gamma_of_one(x: float) -> float:
 
 
 # By Python, one number at a time, so that what is common needs no SciPy.
-lgamma = in_double(np.vectorize(_lgamma_of_one, otypes=[np.float64]))
+def _lgamma(x: Any) -> Any:
+    """SciPy's where it is installed: Python's has 20 ulp near its zeros, 1 and 2."""
+    try:
+        return np.where(np.isneginf(x), np.inf, scipy("gammaln")(x))
+    except BackendError:
+        return np.vectorize(_lgamma_of_one, otypes=[np.float64])(x)
+
+
+lgamma = in_double(_lgamma)
 gamma = in_double(np.vectorize(_gamma_of_one, otypes=[np.float64]))
 
 

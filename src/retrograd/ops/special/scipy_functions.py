@@ -36,7 +36,7 @@ from retrograd.ops.special.functions import (
     ternary,
     undefined,
 )
-from retrograd.ops.special.reference import from_scipy, in_double, scipy
+from retrograd.ops.special.reference import from_scipy, in_double, of_order, scipy
 
 SMALL = 0.1  # the parameter of elliptic integrals, below which their slopes are series
 NEAR = 0.25  # within which of 0 `log1p(u) / u` is its series
@@ -124,9 +124,9 @@ ellipkm1 = unary("ellipkm1", from_scipy("ellipkm1"), lambda g, y, p: -zmul(g, _f
 ellipe = unary("ellipe", from_scipy("ellipe"), lambda g, y, m: zmul(g, _second_slope(m, y)))
 exp1 = unary("exp1", in_double(_exp1), lambda g, y, x: -zdiv(zmul(g, exp(-x)), x))
 expi = unary("expi", from_scipy("expi"), lambda g, y, x: zdiv(zmul(g, exp(x)), x))
-expn = binary("expn", from_scipy("expn"), lambda g, y, n, x: undefined(g, n, x),
+expn = binary("expn", of_order("expn"), lambda g, y, n, x: undefined(g, n, x),
               lambda g, y, n, x: zmul(g, _expn_slope(n, x)), FLOAT)
-yn = binary("yn", from_scipy("yn"), lambda g, y, n, x: undefined(g, n, x),
+yn = binary("yn", of_order("yn"), lambda g, y, n, x: undefined(g, n, x),
             lambda g, y, n, x: zmul(g, 0.5 * (yn(n - 1, x) - yn(n + 1, x))), FLOAT)
 gammaincinv = binary("gammaincinv", from_scipy("gammaincinv"),
                      lambda g, y, a, p: -zdiv(zmul(g, gammainc_da(a, y)), gammainc_dx(a, y)),
@@ -146,7 +146,7 @@ betainccinv = ternary(
 hyp1f1 = ternary("hyp1f1", from_scipy("hyp1f1"), lambda g, y, *of: undefined(g, *of),
                  lambda g, y, *of: undefined(g, *of),
                  lambda g, y, a, b, x: zmul(g, a / b * hyp1f1(a + 1, b + 1, x)))
-lpmv = ternary("lpmv", from_scipy("lpmv"), lambda g, y, *of: undefined(g, *of),
+lpmv = ternary("lpmv", of_order("lpmv"), lambda g, y, *of: undefined(g, *of),
                lambda g, y, *of: undefined(g, *of),
                lambda g, y, m, v, x: zmul(g, _legendre_slope(m, v, x)))
 hyp2f1 = add_elementwise(Elementwise(
