@@ -119,7 +119,7 @@ def _indexed(a: Arrays) -> dict[str, Call]:
         "scatter": lambda: rg.scatter(x, 1, i, y),
         "scatter_reduce": lambda: rg.scatter_reduce(x, 1, i, y, "amax"),
         "select_scatter": lambda: rg.select_scatter(x, a.row, 0, 1),
-        "slice_scatter": lambda: rg.slice_scatter(x, y[:2], 0, 1, 3),
+        "slice_scatter": lambda: rg.slice_scatter(x, y[:1], 0, 1, 2),
         "take_along_dim": lambda: rg.take_along_dim(x, i, 1),
     }
 

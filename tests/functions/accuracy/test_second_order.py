@@ -22,10 +22,20 @@ EXCEPTIONS = {
         f"rg.unique_{what}": "the size of the result depends on values"
         for what in ("all", "counts", "inverse", "values")
     },
+    **{
+        f"rg.{f}": "the size of the result depends on values"
+        for f in ("extract", "intersect1d", "masked_select", "roots", "setdiff1d", "setxor1d")
+    },
+    **{
+        f"rg.{f}": "the size of the result depends on values"
+        for f in ("trim_zeros", "union1d", "unique")
+    },
 }
 # Kinks that differences along one coordinate each do not show: moving one of several equal elements
 # leaves what is between the others. The gradient is that of one order of the elements.
-KINKS = {(f"rg.{f}", kind) for f in ("percentile", "quantile") for kind in ("zeros", "equal")}
+SORTED = ("mode", "percentile", "quantile")
+KINKS = {(f"rg.{f}", kind) for f in SORTED for kind in ("zeros", "equal")}
+KINKS |= {(f"rg.{f}", "zeros") for f in ("nanpercentile", "nanquantile")}
 NAMES = [n for n in listed() if not n.startswith("rg.random") and n not in EXCEPTIONS]
 
 
