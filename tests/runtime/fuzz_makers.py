@@ -4,7 +4,7 @@ exact (see `fuzz_graphs`); or None where it finds nothing that fits."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from retrograd.ir import Node, bool_, float32, float64, int32, int64, product, uint8, uint32
 from retrograd.ops import elementwise
@@ -41,7 +41,7 @@ from retrograd.ops.scan import (
     LogCumSumExp,
 )
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
-from retrograd.ops.shape import Concat, Flip, Pad, Permute, Reshape, Slice, expand
+from retrograd.ops.shape import Concat, Flip, Pad, Permute, Reshape, Slice, SliceSet, expand
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
 from retrograd.ops.special import functions as special_ops
 from retrograd.ops.special import portable
@@ -234,6 +234,16 @@ def cut(f: Fuzz) -> Made:
         stops.append(d - f.r.choice((0, 0, 1)))
         steps.append(f.r.choice((1, 1, 2, 3)))
     return Slice(tuple(starts), tuple(stops), tuple(steps))(x), f.known(x)
+
+
+def put(f: Fuzz) -> Made:
+    """A block of an array, reversed, in the place that it was cut from."""
+    found = cut(f)
+    if found is None:
+        return None
+    part, known = found
+    s: Any = part.prim
+    return SliceSet(s.starts, s.stops, s.steps)(part.inputs[0], Flip((0,))(part)), known
 
 
 def flip(f: Fuzz) -> Made:
@@ -497,7 +507,7 @@ def steer(f: Fuzz) -> Made:
 
 MAKERS: tuple[Maker, ...] = (
     *[unary] * 4, *[binary] * 7, compare, choose, choose, convert, convert, leaf, count,
-    *[widen] * 3, reshape, reshape, permute, permute, cut, flip, surround, join,
+    *[widen] * 3, reshape, reshape, permute, permute, cut, put, flip, surround, join,
     *[reduce] * 4, extremum, running, running, order, find, select_rows, select_places,
     scatter, scatter, contract, contract, contract,
     windows, pool, convolve, convolve, noise, steer, special, special, signs, library, library,
