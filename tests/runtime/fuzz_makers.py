@@ -44,7 +44,7 @@ from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from retrograd.ops.shape import Concat, Flip, Pad, Permute, Reshape, Slice, SliceSet, expand
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
 from retrograd.ops.special import functions as special_ops
-from retrograd.ops.special import portable
+from retrograd.ops.special import portable, scipy_functions
 from retrograd.ops.windows import Fold, Windows
 from tests.runtime.fuzz_control import CONTROL
 from tests.runtime.fuzz_library import library, plane
@@ -73,12 +73,13 @@ INTEGER_PAIRS = ("floor_div", "mod", "bitwise_and", "bitwise_or", "bitwise_xor",
 SPECIAL = sorted(
     {
         op.name
-        for module in (special_ops, implicit_gradients, portable)
+        for module in (special_ops, implicit_gradients, portable, scipy_functions)
         for op in vars(module).values()
         if isinstance(op, Elementwise)
     }
     - {name for name in vars(elementwise) if name in ELEMENTWISE}
 )
+WITH_PARAMETERS = ("zeta", "bessel_j", "bessel_ie", "expn", "yn", "hyp1f1", "hyp2f1", "lpmv")
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -111,15 +112,16 @@ def unary(f: Fuzz) -> Made:
 
 
 def special(f: Fuzz) -> Made:
-    """A special function of numbers between 1/4 and 3/4; the order is 2 of those that have one."""
+    """A special function of numbers between 1/4 and 3/4. Arguments that it has no derivative in,
+    such as an order, are 2."""
     x = f.pick(lambda x: x.dtype.is_float)
     if x is None:
         return None
     u = f.do("sigmoid", x) * 0.5 + 0.25
     op = ELEMENTWISE[f.r.choice(SPECIAL)]
     args = [u] * len(op.derivatives)
-    if op.name in ("zeta", "bessel_j", "bessel_ie"):
-        args[0] = f.number(2, x)
+    if op.name in WITH_PARAMETERS:
+        args[:-1] = [f.number(2, x)] * (len(args) - 1)
     return op(*args) * 0.05, False
 
 
