@@ -22,7 +22,7 @@ def every_argument(p: Program) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.sample(20)
+@pytest.mark.sample(16)
 def test_every_value_is_that_of_numpy(seed, backend):
     p = random_program(seed)
     with rg.backend(backend):

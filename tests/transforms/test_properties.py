@@ -141,7 +141,7 @@ SMOOTH = [n for n in sorted(RECORDS) if RECORDS[n].wrt and not n.startswith(LOWE
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-@pytest.mark.sample(30)
+@pytest.mark.sample(24)
 def test_third_derivatives_of_every_op(name):
     """Forward mode three times, reverse mode three times, and differences of the second."""
     record = RECORDS[name]

@@ -49,7 +49,7 @@ def assert_same_bits(graph: Graph, arrays: Sequence[Array]) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in RECORDS if n != "input"])
-@pytest.mark.sample(110)
+@pytest.mark.sample(88)
 def test_samples(name: str) -> None:
     assert_same_bits_of_samples(name)
 
@@ -67,7 +67,7 @@ def assert_same_bits_of_samples(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n, r in RECORDS.items() if r.symbolic])
-@pytest.mark.sample(25)
+@pytest.mark.sample(20)
 def test_symbolic_sizes(name: str) -> None:
     for case in sampled(RECORDS[name].symbolic, 1, name):
         nodes = [input_node(t) for t in case.types]

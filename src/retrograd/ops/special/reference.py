@@ -24,7 +24,7 @@ HIGHEST_ORDER = 31  # of Bessel functions
 
 def scipy(name: str) -> Any:
     """A function of `scipy.special`."""
-    return getattr(need("scipy.special", f"the meaning of {name} on the reference backend"), name)
+    return getattr(need("scipy.special", f"{name}, computed by SciPy here,"), name)
 
 
 def in_double(f: Meaning) -> Meaning:
