@@ -25,8 +25,7 @@ from retrograd.ops.leaf import Iota
 from retrograd.ops.scan import CumSum
 
 # How values meet what is there, by PyTorch's words.
-_MODES = "sum:add prod:multiply amax:max amin:min mean:add"
-MODES = dict(pair.split(":") for pair in _MODES.split())
+MODES = {"sum": "add", "prod": "multiply", "amax": "max", "amin": "min", "mean": "add"}
 _OLD_WORDS = {"add": "add", "multiply": "multiply"}
 
 

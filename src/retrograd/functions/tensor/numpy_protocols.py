@@ -373,18 +373,16 @@ NAMES = {
     "degrees": "rad2deg", "invert": "bitwise_invert", "left_shift": "bitwise_left_shift",
     "power": "pow", "radians": "deg2rad", "right_shift": "bitwise_right_shift", "rint": "round",
 }  # fmt: skip
-_REDUCED = """
-add:sum multiply:prod maximum:max minimum:min logical_and:all logical_or:any logaddexp:logsumexp
-fmax:nanmax fmin:nanmin
-"""
-_ACCUMULATED = """
-add:cumsum multiply:cumprod maximum:cummax minimum:cummin logaddexp:logcumsumexp
-"""
-_UPDATES = "add subtract multiply divide power maximum minimum"
-REDUCED = dict(pair.split(":") for pair in _REDUCED.split())
-ACCUMULATED = dict(pair.split(":") for pair in _ACCUMULATED.split())
+REDUCED = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
+    "logical_or": "any", "logaddexp": "logsumexp", "fmax": "nanmax", "fmin": "nanmin",
+}  # fmt: skip
+ACCUMULATED = {
+    "add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin",
+    "logaddexp": "logcumsumexp",
+}  # fmt: skip
 # `x.at[key]` has these methods.
-UPDATES = frozenset(_UPDATES.split())
+UPDATES = frozenset(("add", "subtract", "multiply", "divide", "power", "maximum", "minimum"))
 
 
 def _matvec(space: Any, x1: Any, x2: Any) -> Any:
