@@ -189,6 +189,7 @@ def test_empty_arrays_and_arrays_laid_out_otherwise():
         assert (x * 2.5).tolist() == (np.arange(6.0).reshape(2, 3).T * 2.5).tolist()
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_freed_without_recursion():
     x = rg.tensor([2.0], requires_grad=True)
     y = x

@@ -27,6 +27,7 @@ def test_digits(tmp_path: Path) -> None:
     assert (code, "positive" in text) == (2, True)
 
 
+@pytest.mark.slow
 def test_folders_and_predictions(tmp_path: Path) -> None:
     pillow = pytest.importorskip("PIL.Image", reason="pillow is not installed (extra: data)")
     rng = np.random.default_rng(0)

@@ -108,6 +108,7 @@ class Parts(IterableDataset):
 @pytest.mark.parametrize(
     "wrap", [lambda d: d, lambda d: MapIterableDataset(ShuffleBuffer(d, 3), tuple)]
 )
+@pytest.mark.slow
 def test_streams_in_parts(wrap):
     make = lambda: DataLoader(wrap(Parts()), 2, num_workers=2)
     expected = everything(make())

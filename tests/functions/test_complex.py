@@ -125,6 +125,7 @@ def test_gradients_are_those_of_pytorch(name: str) -> None:
             np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_step_against_the_gradient_descends() -> None:
     z = rg.tensor([2 + 1j, -1j])
     f = lambda z: (abs(z * z - (1 + 1j)) ** 2).sum()

@@ -70,6 +70,7 @@ def test_drawn_tokens():
         assert (model.generate(TOKENS, 5, eos=(), **options).numpy() == plain).all()
 
 
+@pytest.mark.slow
 def test_frequencies_of_drawn_tokens():
     model = randomized(GPT2(replace(GPT2_SIZES, n_layer=1), dtype=rg.float64), 5)
     prompt = np.repeat([[3, 1, 4]], 1000, 0)

@@ -65,6 +65,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[TensorType]]] = {
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.sample(3)
+@pytest.mark.slow
 def test_a_long_kernel_stops_before_its_end(monkeypatch, name, threads):
     f, types = CASES[name]
     shapes = [tuple(2000 if isinstance(n, Dim) else n for n in t.shape) for t in types]

@@ -64,6 +64,7 @@ def step(x: Any, low: float, high: float) -> Any:
     return 3 * u @ u - 2 * u @ u @ u
 
 
+@pytest.mark.slow
 def test_projections_by_hermitian_eigenvalues() -> None:
     def project(x: Any) -> Any:
         v = L.eigh(x).eigenvectors[:, 2:]

@@ -25,6 +25,7 @@ def looped(w, b, h, x):
 
 @pytest.mark.parametrize("shape", [(1, 3, 2), (37, 1, 5), (4, 6, 17)])
 @pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.slow
 def test_first_and_second_derivatives_are_those_of_the_unrolled_loop(shape, compiled):
     steps, batch, width = shape
     r = np.random.default_rng(0)

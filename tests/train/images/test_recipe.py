@@ -50,6 +50,7 @@ def test_a_run_leaves_what_is_needed_to_use_it(task: ImageTask, tmp_path: Path) 
     assert 1 / 3 <= share <= 1
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_to_the_same_bits(task: ImageTask, tmp_path: Path) -> None:
     whole = train_on(task, SHORT, tmp_path / "a")
 

@@ -51,6 +51,7 @@ def test_classes_are_learned_and_predicted(tmp_path: Path) -> None:
     assert len(predict(tmp_path, other)[1]) == 2
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     config = replace(SHORT, epochs=6, leave_out=("kind",))
     whole = tabular.train(made(), config, tmp_path / "a")
