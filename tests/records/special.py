@@ -118,7 +118,8 @@ MANY |= {
 }  # fmt: skip
 # What SciPy computes in compiled programs, too.
 MANY |= {
-    "spence": (in_mp(lambda x: mp.polylog(2, 1 - x)), [(0.2, 3)]),
+    # SciPy's is 13 ulp off at some of these points.
+    "spence": (in_mp(lambda x: mp.polylog(2, 1 - x)), [(0.2, 3)], None, (), False, 16),
     "ellipkm1": (in_mp(lambda p: mp.ellipk(1 - p)), [(0.2, 3)]),
     "ellipe": (in_mp(mp.ellipe), [(-2.0, 0.8)]),
     "exp1": (in_mp(mp.e1), [(0.2, 3)]),
