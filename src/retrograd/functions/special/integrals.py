@@ -120,7 +120,8 @@ def spence(x: ArrayLike, /) -> Any:
 @op_function
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Any:
     """Kummer's confluent hypergeometric function `M(a, b, x)`, as accurate as SciPy's. Derivative
-    in x: `a / b M(a + 1, b + 1, x)`; those in a and b are not offered: they are NaN.
+    in x: `a / b M(a + 1, b + 1, x)`; those in a and b are not offered: they are NaN. For parameters
+    of 1e10 and more SciPy's sum may not end; Ctrl-C interrupts it.
 
     Elementwise: the shapes broadcast. `DTypeError` for complex numbers.
 
