@@ -9,6 +9,9 @@ BASE  := $(VENV)/.installed
 TEST  := $(VENV)/.installed-test
 DEV   := $(VENV)/.installed-dev
 TORCH := $(VENV)/.installed-torch
+# What only `test-all` wants: other engines, and a Vulkan driver that needs no GPU.
+ENGINES := $(VENV)/.installed-engines
+VULKAN := $(VENV)/.vulkan
 # More workers than this cost more to start than they save. Byte code is kept whatever the environment
 # says: every worker, and every process that a test starts, imports the package.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
@@ -41,7 +44,7 @@ demo: $(BASE)
 test: $(TEST)
 	$(PYTEST) --sample -m 'not slow and not torch' --durations=10
 
-test-all: $(TEST)
+test-all: $(ENGINES) $(VULKAN)
 	$(PYTEST) -m 'not exhaustive' --durations=20
 
 test-exhaustive: $(TEST)
@@ -62,6 +65,7 @@ format: $(DEV)
 docs: $(BASE)
 	$(BIN)/python -m scripts.operations
 	$(BIN)/python -m scripts.coming_from
+	$(BIN)/python -m scripts.backends
 
 ui:
 	cd src/retrograd/viz/ui && npm ci --no-audit --no-fund && npm run build
@@ -91,6 +95,17 @@ $(BASE): $(SOURCES) | $(BIN)/pip
 
 $(TEST): $(SOURCES) | $(BIN)/pip
 	$(call install,retrograd and its test tools,[test],$(BASE) $(TEST))
+
+$(ENGINES): $(SOURCES) | $(BIN)/pip
+	$(call install,retrograd with its test tools and other engines,[engines],$(BASE) $(TEST) $(ENGINES))
+
+# Mesa's lavapipe. Where it cannot be had, the tests that need a Vulkan device say that they skip.
+$(VULKAN): | $(BIN)/pip
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	echo 'Installing a Vulkan driver, once ...'; \
+	{ apt-get -qq update && apt-get -qq install -y --no-install-recommends mesa-vulkan-drivers; } \
+	>/dev/null 2>&1 || echo 'no Vulkan driver could be installed'; fi
+	@touch $@
 
 $(DEV): $(SOURCES) | $(BIN)/pip
 	$(call install,retrograd and its developer tools,[dev],$(BASE) $(TEST) $(DEV))

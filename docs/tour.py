@@ -16,13 +16,13 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import autodiff
+from retrograd.backend_registry import compile_graph
 from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.eager import trace_buffer
 from retrograd.ir import Graph, Node, print_graph, verify
 from retrograd.passes import optimize
 from retrograd.passes.lowering.legalize import legalize
 from retrograd.passes.rewrite import checked_by
-from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.compiler import engine
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.bytecode import BytecodeExecutor

@@ -64,6 +64,12 @@ MATHEMATICS = {
     "betainc_da": "The derivative of `I(a, b, x)` in `a`.",
     "betainc_db": "The derivative of `I(a, b, x)` in `b`.",
     "betainc_daa": "The second derivative of `I(a, b, x)` in `a`. Third ones are not offered: NaN.",
+    "hyp1f1_da": "The derivative of `M(a, b, x)` in `a`; of parameters and x up to 1e3. The second "
+    "in these is not offered: NaN.",
+    "hyp1f1_db": "The derivative of `M(a, b, x)` in `b`, likewise.",
+    "hyp2f1_da": "The derivative of `F(a, b; c; x)` in `a`; of parameters up to 200 and x between "
+    "-30 and 0.97. The second in these is not offered: NaN.",
+    "hyp2f1_dc": "The derivative of `F(a, b; c; x)` in `c`, likewise.",
     "betainc_dab": "The mixed second derivative of `I(a, b, x)`. Third ones are not offered: NaN.",
     "betainc_dbb": "The second derivative of `I(a, b, x)` in `b`. Third ones are not offered: NaN.",
     "digamma": "The derivative of `lgamma`; NaN at the negative integers, ∓inf at ±0.",

@@ -103,9 +103,10 @@ other processors do not tell. The remedy is `with rg.flush_subnormals():`, under
 and results count as zero and all others keep their bits. The training recipes of the command line
 run under it.
 
-**Backends.** Every operation runs on all of them: {backends}. Complex numbers reach compiled code
-as pairs of real ones (`passes/lowering/complex.py`), with the same meaning. The tests run every
-operation on each backend, on the samples of its record in `tests/records`.
+**Backends.** Every operation runs on `reference` and `llvm`; [`backends.md`](backends.md) says what
+runs on `xla`, `wgpu` and `cuda`. Complex numbers reach native code as pairs of real ones
+(`passes/lowering/complex.py`), with the same meaning. The tests run every operation on each
+backend, on the samples of its record in `tests/records`.
 
 **Shapes.** Elementwise operations take inputs of one shape: broadcasting is an `expand` before
 them. Axes are counted from the front.
@@ -193,17 +194,33 @@ def _written(node: Node, names: dict[Node, str]) -> str:
     return "made of " + ", ".join(f"`{op}`" for op in kept)
 
 
-def elementwise(op: Any) -> Entry:
-    """The entry of an operation of a table."""
-    names = _parameters(op)
+def types_for(name: str) -> Callable[[DType], tuple[Op, list[TensorType]]]:
+    """A use of an operation by the dtype it is of."""
+    op = ELEMENTWISE.get(name)
 
-    def types_of(dtype: DType) -> tuple[Op, list[TensorType]]:
-        types = [TensorType(dtype, ())] * op.arity
+    def of_elements(dtype: DType) -> tuple[Op, list[TensorType]]:
+        assert op is not None
+        types = [TensorType(dtype, ())] * (op.arity or 0)
         if isinstance(op, Select):
             types[0] = TensorType(bool_, ())
         return op, types
 
-    dtypes = accepted(types_of)
+    def general(dtype: DType) -> tuple[Op, list[TensorType]]:
+        used, types = use(name, dtype)
+        return used, list(types.values())
+
+    return general if op is None else of_elements
+
+
+def dtypes_of(name: str) -> list[DType]:
+    """The dtypes that an operation takes."""
+    return accepted(types_for(name))
+
+
+def elementwise(op: Any) -> Entry:
+    """The entry of an operation of a table."""
+    names, types_of = _parameters(op), types_for(op.name)
+    dtypes = dtypes_of(op.name)
     back = ""
     if any(op.derivatives):
         back = gradient(op, dict(zip(names, types_of(float64)[1], strict=True)))
@@ -235,12 +252,7 @@ def mathematics(name: str, inputs: Sequence[str]) -> str:
 
 def general(name: str) -> Entry:
     """The entry of an operation that is a class."""
-
-    def types_of(dtype: DType) -> tuple[Op, list[TensorType]]:
-        op, types = use(name, dtype)
-        return op, list(types.values())
-
-    dtypes = accepted(types_of)
+    dtypes = dtypes_of(name)
     dtype = float64 if float64 in dtypes else dtypes[-1]
     op, types = use(name, dtype)
     inputs = list(types) if op.arity is not None else [*types, "..."]
@@ -320,8 +332,7 @@ def _linked(name: str) -> str:
 
 def page() -> str:
     """The whole page."""
-    backends = ", ".join(f"`{b}`" for b in rg.backends())
-    lines = INTRODUCTION.format(backends=backends).split("\n")
+    lines = INTRODUCTION.split("\n")
     rooms = [(title, declared_in(modules)) for title, modules, _ in ROOMS]
     lines += ["**On this page.**", ""]
     for title, modules, _ in ROOMS:

@@ -28,7 +28,9 @@ LEVELS = [
     "codegen", "codegen.math", "codegen.gemm", "codegen.emit", "codegen.sort", "codegen.libcalls",
     "codegen.program",
     "runtime.native", "runtime.routines", "runtime", "runtime.executors",
-    "runtime.executors.tiered", "runtime.backends",
+    "runtime.executors.tiered", "xla.lowering", "xla", "wgpu", "wgpu.math", "wgpu.emit",
+    "wgpu.specialization", "wgpu.run", "wgpu.control_flow", "wgpu.executable", "wgpu.fallback",
+    "nvptx.emit", "nvptx", "backend_registry",
     "onnx", "viz", "notebook", "inspect",
     "eager", "eager.immediate", "eager.quick_dispatch", "eager.call_cache", "eager.dispatch",
     "eager.segment_backward", "eager.backward",
@@ -41,7 +43,8 @@ LEVELS = [
     "verify",
     "nn.module", "nn", "nn.functional", "nn.utils", "nn.layers",
     "nn.losses", "nn.casting", "nn.lora", "nn.model_summary", "micrograd", "optim",
-    "nn.utils.clip_grad", "amp", "metrics", "io", "data", "data.transforms", "gnn", "gnn.convert",
+    "nn.utils.clip_grad", "amp", "metrics", "io", "distributed", "data", "data.transforms", "gnn",
+    "gnn.convert",
     "interop", "models", "solvers", "testing", "train", "train.loop", "train.gpt", "train.graph",
     "train.images", "train.tabular", "cli", "__main__",
 ]  # fmt: skip
@@ -53,7 +56,7 @@ BENCH_FILES = sorted((SOURCE.parents[1] / "benchmarks").rglob("*.py"))
 # The only imports inside functions: what they bring in is large and not needed by every program.
 LAZY = {
     "google", "llvmlite", "networkx", "onnx", "scipy", "tensorboard", "click",
-    "tokenizers", "pyarrow", "PIL",
+    "tokenizers", "pyarrow", "PIL", "jax", "wgpu", "cuda",
 }  # fmt: skip
 
 
@@ -180,6 +183,7 @@ def test_import_is_light():
         "         'safetensors', 'retrograd.nn', 'html', 'webbrowser', 'tempfile', '_hashlib',"
         "         'retrograd.api', 'retrograd.tape', 'retrograd.transforms.sparse',"
         "         'retrograd.viz.graph_document', 'retrograd.onnx.writer',"
+        "         'fractions', 'retrograd.functions.special.integrals',"
         "         'retrograd.codegen.emit', 'retrograd.schedule.fusion'};"
         "heavy &= set(sys.modules);"
         "assert not heavy, heavy"

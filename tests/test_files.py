@@ -96,3 +96,19 @@ def test_a_hash_is_that_of_the_whole():
     found = files.sha256(b"ab")
     found.update(b"c")  # FIPS 180-2, B.1
     assert found.hexdigest().startswith("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61")
+
+
+def test_a_process_that_does_not_write_leaves_files_as_they_are(tmp_path):
+    """Of several that do the same, one writes; the others go the same way."""
+    kept = tmp_path / "a"
+    kept.write_text("old")
+    with files.unwritten():
+        files.write_atomically(kept, b"new")
+        files.append_text(kept, "more")
+        files.make_directory(tmp_path / "folder")
+        with files.locked(tmp_path):
+            pass
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+    assert kept.read_text() == "old"
+    files.write_atomically(kept, b"new")
+    assert kept.read_text() == "new"

@@ -14,7 +14,7 @@ import retrograd as rg
 MANY = {
     "arrays", "arrays_and_dtypes", "axes", "batch", "datasets", "fields", "modules",
     "named", "others", "parts", "shape", "shapes", "size", "sizes", "dims", "tensors", "operands",
-    "values", "inputs", "repeats", "transforms", "matrices",
+    "values", "inputs", "repeats", "transforms", "matrices", "at",
 }  # fmt: skip
 # `args` and `kwargs` mean something there: they are what another function or module takes.
 PASSED_ON = {

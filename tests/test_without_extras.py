@@ -15,7 +15,7 @@ import retrograd
 ROOT = Path(retrograd.__file__).parents[2]
 EXTRAS = (
     "scipy", "torch", "jax", "networkx", "onnx", "pyarrow", "PIL", "tokenizers", "tensorboard",
-    "sklearn", "pandas", "matplotlib", "einops", "transformers", "rich", "typer",
+    "sklearn", "pandas", "matplotlib", "einops", "transformers", "rich", "typer", "wgpu", "cuda",
 )  # fmt: skip
 
 # A finder that refuses, as where they are not installed.
@@ -85,13 +85,17 @@ refused(lambda: rg.minimize(lambda x: (x * x).sum(), np.ones(2)), "scipy")
 refused(lambda: rg.jacobian(lambda x: x * x, sparse=True)(rg.ones(2)), "scipy")
 refused(lambda: rg.hessian(lambda x: (x * x).sum(), sparse=True)(rg.ones(2)), "scipy")
 with rg.backend("reference"):
-    refused(lambda: rg.special.digamma(rg.ones(2)).numpy(), "scipy")
+    refused(lambda: rg.special.erfinv(rg.zeros(2)).numpy(), "scipy")
+    np.testing.assert_allclose(rg.special.digamma(rg.ones(2)).numpy(), -np.euler_gamma, 1e-6)
 graph = rg.gnn.Graph(2, [[0, 1], [1, 0]])
 refused(lambda: rg.gnn.random_walk_features(graph, 2), "scipy")
 from retrograd.data.transforms import RandomRotation
 refused(lambda: RandomRotation(90)(np.ones((2, 2))), "scipy")
 refused(lambda: rg.from_torch(3), "torch")
 refused(lambda: rg.interop.as_jax(rg.sin), "jax")
+assert rg.backends() == ["reference", "llvm"]
+for name in ("xla", "wgpu", "cuda"):
+    refused(lambda: rg.backend(name), f"'retrograd[{name}]'")
 """
 
 

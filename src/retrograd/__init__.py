@@ -4,6 +4,7 @@ import math as _math
 from typing import TYPE_CHECKING
 
 from retrograd import pytree as tree
+from retrograd.backend_registry import available as backends
 from retrograd.eager.lazy_tensor import cache_stats
 from retrograd.eager.modes import backend, flush_subnormals, no_grad, num_threads
 from retrograd.errors import (
@@ -11,6 +12,8 @@ from retrograd.errors import (
     AxisError,
     BackendError,
     CycleError,
+    DistributedError,
+    DistributedTimeoutError,
     DonatedError,
     DTypeError,
     FormatError,
@@ -457,7 +460,6 @@ from retrograd.ir import int32 as int
 from retrograd.ir import int64 as long
 from retrograd.lazy_import import attach as _attach
 from retrograd.post_import import watch as _watch
-from retrograd.runtime.backends import available as backends
 from retrograd.scalar import Value
 from retrograd.scalar import jit as _scalar_jit  # noqa: F401 - `jit` traces Values, too
 from retrograd.transforms.control_flow import cond, fori_loop, scan, while_loop
@@ -471,6 +473,7 @@ if TYPE_CHECKING:
     from retrograd import (
         amp,
         data,
+        distributed,
         gnn,
         interop,
         io,
@@ -487,6 +490,7 @@ if TYPE_CHECKING:
     from retrograd.api.debug import debug
     from retrograd.api.info import info
     from retrograd.api.profile import profile
+    from retrograd.distributed import Mesh
     from retrograd.functions import fft, special
     from retrograd.functions.numpy_api.calculus import (
         convolve,
@@ -655,6 +659,7 @@ pi = 3.141592653589793
 LATER = {
     "amp": "retrograd.amp",
     "data": "retrograd.data",
+    "distributed": "retrograd.distributed",
     "fft": "retrograd.functions.fft",
     "gnn": "retrograd.gnn",
     "interop": "retrograd.interop",
@@ -670,6 +675,7 @@ LATER = {
     "train": "retrograd.train",
 }
 LATER_NAMES = {
+    "Mesh": "retrograd.distributed",
     "Tape": "retrograd.tape",
     "checkpoint": "retrograd.transforms.checkpoint",
     "custom_jvp": "retrograd.transforms.custom_rules",
@@ -763,6 +769,8 @@ __all__ = [
     "BackendError",
     "CycleError",
     "DTypeError",
+    "DistributedError",
+    "DistributedTimeoutError",
     "DonatedError",
     "Dim",
     "FormatError",
@@ -774,6 +782,7 @@ __all__ = [
     "LinAlgError",
     "LoopLimitError",
     "MemoryLimitError",
+    "Mesh",
     "NonFiniteError",
     "OptionError",
     "HistoryWarning",
@@ -851,6 +860,7 @@ __all__ = [
     "diagonal",
     "diff",
     "digitize",
+    "distributed",
     "divide",
     "e",
     "einsum",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +15,13 @@ from retrograd.eager.modes import no_grad
 from retrograd.errors import FormatError, GradientError, OptionError
 from retrograd.functions.tensor.sparse_grad import RowSparse
 from retrograd.functions.tensor.tensor import Tensor
+from retrograd.lazy_import import attach as _attach
 from retrograd.nn.casting import MixedPrecision, cast
 from retrograd.optim.optimizer import Optimizer
 from retrograd.tracing.scope import is_differentiating
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = _attach(__name__)
 
 __all__ = ["GradScaler", "MixedPrecision", "cast"]
 
@@ -60,12 +64,16 @@ class GradScaler:
 
     def __init__(
         self,
-        init_scale: float = 2.0**16,
+        init_scale: float | str = 2.0**16,
         growth_factor: float = 2.0,
         backoff_factor: float = 0.5,
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
+        if init_scale == "cpu":  # the device, which comes first in PyTorch
+            init_scale = 2.0**16
+        if isinstance(init_scale, str):
+            raise OptionError(f"GradScaler: there is no device {init_scale!r}; leave it out")
         for name, value, ok, what in (
             ("init_scale", init_scale, init_scale > 0, "positive"),
             ("growth_factor", growth_factor, growth_factor > 1, "above 1"),

@@ -118,6 +118,15 @@ class WorkerTimeoutError(WorkerError, TimeoutError):
     """A worker process that has not made a batch in time."""
 
 
+class DistributedError(RetrogradError, RuntimeError):
+    """Processes that run one program together, of which one has ended or does something else than
+    the others. The message names it."""
+
+
+class DistributedTimeoutError(DistributedError, TimeoutError):
+    """A process that the others have waited for longer than they were told to."""
+
+
 class BackendError(RetrogradError, RuntimeError):
     """A backend that is unknown, not installed, or cannot run the graph."""
 

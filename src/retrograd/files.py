@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,25 @@ if TYPE_CHECKING:
     import hashlib
 
 StrPath = str | os.PathLike[str]
+
+# Whether this is a process that writes: of several that do the same, one does.
+_WRITES: ContextVar[bool] = ContextVar("writes", default=True)
+
+
+def writes() -> bool:
+    """Whether files are written here."""
+    return _WRITES.get()
+
+
+@contextmanager
+def unwritten() -> Iterator[None]:
+    """Inside the block nothing is written: another process does."""
+    before = _WRITES.set(False)
+    try:
+        yield
+    finally:
+        _WRITES.reset(before)
+
 
 _WRITING = {
     errno.ENOSPC: "no space is left there; free some, or write to another place",
@@ -104,6 +124,8 @@ def write_atomically(
     be `durable` is not waited for: it may be damaged where the whole system stops at once.
     """
     target = Path(path)
+    if not writes():
+        return
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     with _explained(f"write the {what}", target, _WRITING):
         if target.is_dir():
@@ -125,6 +147,8 @@ def append_text(path: StrPath, text: str, what: str = "file") -> None:
     """Add text to the end of a file, which is made where it does not exist yet. Raises the
     `OSError` of the kind, naming the file and what to do."""
     target = Path(path)
+    if not writes():
+        return
     with (
         _explained(f"write the {what}", target, _WRITING),
         target.open("a", encoding="utf-8") as file,
@@ -135,6 +159,8 @@ def append_text(path: StrPath, text: str, what: str = "file") -> None:
 def make_directory(path: StrPath, what: str = "directory") -> Path:
     """A directory, created with its parents where it does not exist yet."""
     target = Path(path)
+    if not writes():
+        return target
     remedies = _WRITING | {errno.EEXIST: "a file of this name is in the way; choose another name"}
     with _explained(f"create the {what}", target, remedies):
         target.mkdir(parents=True, exist_ok=True)
@@ -145,6 +171,9 @@ def make_directory(path: StrPath, what: str = "directory") -> Path:
 def locked(directory: Path) -> Iterator[None]:
     """A block in which no other process is in such a block of this directory. The system takes the
     lock from a process that ends, however it does. `BlockingIOError` names who has it."""
+    if not writes():
+        yield
+        return
     path = directory / ".lock"
     handle = _lock_file(path)
     try:
@@ -179,7 +208,7 @@ def _lock_file(path: Path) -> int:
 
 def check_writable(directory: Path) -> None:
     """Raise the `OSError` that writing a file in this directory would raise."""
-    if not os.access(directory, os.W_OK | os.X_OK):
+    if writes() and not os.access(directory, os.W_OK | os.X_OK):
         with _explained("write", directory, _WRITING):
             raise PermissionError(errno.EACCES, "permission denied", str(directory))
 

@@ -6,21 +6,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from retrograd.coming_from.hints import MissingName
 from retrograd.errors import BackendError
 from retrograd.shared import IMPORTING
 
-EXTRAS = {"scipy": "'retrograd[scipy]'"}  # what brings a package that comes with an extra
+EXTRAS = {  # what brings a package that comes with an extra
+    "scipy": "'retrograd[scipy]'",
+    "wgpu": "'retrograd[wgpu]'",
+    "cuda": "'retrograd[cuda]'",
+}
 
 
 def attach(
-    package: str, modules: Mapping[str, str], names: Mapping[str, str]
+    package: str,
+    modules: Mapping[str, str] = MappingProxyType({}),
+    names: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[str], Any]:
     """The `__getattr__` of a package: for the names of `modules` the module itself, for those of
     `names` what the module has under this name. It is called once for each; then the package has
-    it like the rest."""
+    it like the rest. Any other name is an error that says which is meant."""
 
     def __getattr__(name: str) -> Any:
         with IMPORTING:
@@ -34,6 +41,16 @@ def attach(
         return found
 
     return __getattr__
+
+
+def is_installed(name: str) -> bool:
+    """Whether there is a package of this name; it is not imported."""
+    from importlib.util import find_spec  # takes 3 ms
+
+    try:
+        return find_spec(name) is not None
+    except (ModuleNotFoundError, ValueError):  # of one whose import is refused
+        return False
 
 
 def need(name: str, what: str) -> Any:

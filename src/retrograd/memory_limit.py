@@ -20,21 +20,25 @@ LARGEST = 3  # arrays that an error names
 
 
 def check_memory(
-    needed: int, arrays_of: Callable[[], Iterable[tuple[int, str]]], sizes: Mapping[str, int]
+    needed: int,
+    arrays_of: Callable[[], Iterable[tuple[int, str]]],
+    sizes: Mapping[str, int],
+    available: Callable[[], int | None] = lambda: available_memory(),
+    where: str = "here",
 ) -> None:
     """`MemoryLimitError` if a call needs more memory than there is. The arrays, each with its bytes
-    and what it is, are for the message."""
+    and what it is, are for the message; `available` tells how much there is, `where` it is."""
     if needed <= UNNOTICED:
         return
-    there = available_memory()
+    there = available()
     if there is None or needed <= there:
         return
     largest = sorted(arrays_of(), key=lambda array: -array[0])[:LARGEST]
     lines = "".join(f"\n  {scaled(size)}: {what}" for size, what in largest)
     at = f" with the sizes {dict(sizes)}" if sizes else ""
     raise MemoryLimitError(
-        f"a call{at} needs {scaled(needed)}, more than the {scaled(there)} available here; compute "
-        f"it in parts, or with smaller sizes. The largest arrays are{lines}"
+        f"a call{at} needs {scaled(needed)}, more than the {scaled(there)} available {where}; "
+        f"compute it in parts, or with smaller sizes. The largest arrays are{lines}"
     )
 
 

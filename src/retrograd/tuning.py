@@ -310,6 +310,24 @@ class Tuning:
 
     assigned_bytes: int = number(1 << 14,
         "an array of more is changed in memory, for which what its elements become is computed")
+    xla_sizes_kept: int = number(64,
+        "choices of named sizes whose programs a graph on xla keeps")
+
+    # GPUs.
+    cuda_block_threads: int = number(256, "threads of a kernel that run on one multiprocessor")
+    cuda_busy_threads: int = number(1 << 15,
+        "results that keep a GPU busy; sums of which there are fewer are computed in parts")
+    cuda_scanned_blocks: int = number(32,
+        "blocks of a row, above which rows too few to keep a GPU busy are scanned in parts")
+    cuda_cublas: int = number(1,
+        "matrix products of GPUs are cuBLAS's, where that is installed; 0: they are our own, with "
+        "the bits of a processor's")
+    cuda_cublas_bytes: int = number(1 << 25, "memory that cuBLAS works in")
+    cuda_stacked_calls: int = number(64, "calls of cuBLAS for one stack of matrices, at most")
+    cuda_captured_launches: int = number(1 << 14,
+        "launches of a program of more are not made a graph of the driver's")
+    cuda_graphs: int = number(16, "graphs of a program, each for other memory, that are kept")
+    cuda_kept_bytes: int = number(1 << 30, "memory of a device that is kept for the next call")
 
     # Data.
     tokenizer_characters: int = number(1 << 16,

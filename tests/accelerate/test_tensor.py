@@ -112,8 +112,8 @@ def test_functions_refuse_what_they_cannot_take():
         lambda: rg.tanh(x, x),  # type: ignore[call-arg]
         lambda: rg.add(x),  # type: ignore[call-arg]
         lambda: rg.add(x, x, x),  # type: ignore[call-arg]
-        lambda: rg.tanh(x=x),  # type: ignore[call-arg]
-        lambda: rg.add(x, x2=x),  # type: ignore[call-arg]
+        lambda: rg.tanh(y=x),  # type: ignore[call-arg]
+        lambda: rg.add(x, x1=x),  # type: ignore[call-arg]
         lambda: pow(x, 2, 3),  # type: ignore[call-overload]
         lambda: -object(),  # type: ignore[operator]
         lambda: x + object(),

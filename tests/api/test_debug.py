@@ -137,7 +137,7 @@ def test_the_block_ends_with_its_block():
     with pytest.raises(rg.NonFiniteError, match="its only element"):
         checked(rg.tensor(0.0))
     assert (1 / rg.tensor(0.0)).item() == rg.inf
-    assert rg.backends() == ["reference", "llvm"]
+    assert "checked" not in rg.backends()
     before = rg.tensor(0.0)
     waiting = 1 / before
     with rg.debug():

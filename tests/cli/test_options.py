@@ -7,7 +7,17 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from retrograd.cli.options import Backend, board_of, command, is_given, printable
+from retrograd.cli.options import (
+    Backend,
+    Mesh,
+    Processes,
+    axes_of,
+    board_of,
+    command,
+    computing,
+    is_given,
+    printable,
+)
 from retrograd.cli.signature import command as command_of
 
 
@@ -45,3 +55,21 @@ def test_there_is_no_dashboard_that_nobody_asked_for(tmp_path: Path) -> None:
     with board_of(False, tmp_path) as board:
         assert board is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mesh_is_a_list_of_axes_for_xla() -> None:
+    assert axes_of("data=4, model=2") == {"data": 4, "model": 2}
+    for wrong in ("data", "data=", "data=x", "data=2,data=4", "8", "data=-1", "data=2,"):
+        with pytest.raises(click.BadParameter, match="such as data=4,model=2"):
+            axes_of(wrong)
+
+    def run(backend: Backend = "llvm", mesh: Mesh = None, processes: Processes = None) -> None:
+        with computing(backend, mesh, processes):
+            click.echo("computed")
+
+    app = command_of(run)
+    assert CliRunner().invoke(app, []).output == "computed\n"
+    for given in (["--mesh", "data=8"], ["--processes", "auto"]):
+        done = CliRunner().invoke(app, given)
+        assert done.exit_code == 2
+        assert "--backend xla" in done.output

@@ -18,7 +18,11 @@ from retrograd.coming_from.hints import LIBRARIES, hint, table
 HERE: dict[str, Any] = {
     "torch.Tensor": rg.Tensor, "jax.Array": rg.Tensor, "numpy.ndarray": rg.Tensor, "torch": rg,
     "numpy": rg, "jax.numpy": rg, "jax": rg, "jax.lax": rg, "jax.nn": rg.nn.functional,
-    "numpy.linalg": rg.linalg, "numpy.fft": rg.fft,
+    "numpy.linalg": rg.linalg, "numpy.fft": rg.fft, "torch.nn": rg.nn,
+    "torch.nn.functional": rg.nn.functional, "torch.nn.utils": rg.nn.utils,
+    "torch.linalg": rg.linalg, "torch.optim": rg.optim, "torch.utils.data": rg.data,
+    "torch.fft": rg.fft, "torch.special": rg.special, "torch.random": rg.random,
+    "jax.random": rg.random, "numpy.random": rg.random,
 }  # fmt: skip
 ROOMS = [(library, room) for library in LIBRARIES for room in table(library)]
 
@@ -60,6 +64,23 @@ def test_what_is_said_can_be_written(library: str, room: str) -> None:
         (rg, "issubdtype", "rg.isdtype"),
         (rg.ones(2), "reshap", "did you mean 'reshape'?"),
         (rg, "sofmax", "did you mean 'softmax'?"),
+        (rg, "Linear", "it is rg.nn.Linear"),
+        (rg, "AdamW", "it is rg.optim.AdamW"),
+        (rg.nn, "SyncBatchNorm", "rg.distributed has meshes"),
+        (rg.nn, "Conv2D", "did you mean 'Conv2d'?"),
+        (rg.nn, "conv2d", "it is rg.nn.functional.conv2d"),
+        (rg.nn.functional, "relu_", "rg.nn.functional.relu"),
+        (rg.nn.utils, "clip_grad_norm", "clip_grad_norm_"),
+        (rg.optim, "StepLR", "it is rg.optim.lr_scheduler.StepLR"),
+        (rg.optim, "Addam", "did you mean 'Adam'?"),
+        (rg.linalg, "inv_ex", "rg.linalg.inv"),
+        (rg.fft, "ffft", "did you mean 'fft'?"),
+        (rg.random, "PRNGKey", "rg.random.Generator"),
+        (rg.random, "default_rng", "rg.random.Generator"),
+        (rg.random, "manual_seed", "rg.manual_seed"),
+        (rg.data, "DataLoadr", "did you mean 'DataLoader'?"),
+        (rg.data, "IterDataPipe", "rg.data.IterableDataset"),
+        (rg.special, "round", "rg.round"),
     ],
 )
 def test_an_absent_name_says_what_to_write(owner: Any, name: str, said: str) -> None:

@@ -145,7 +145,7 @@ def _made() -> list[rg.Tensor]:
         rg.arange(0.0, 1.0, 0.5), n / 2, n * 2.5, rg.sqrt(n), rg.mean(n), rg.add(1.0, 2.0),
         rg.where(n > 1, 1.5, 0.0), rg.fft.fftfreq(4), HALVED(n), rg.vmap(lambda i: i * 0.1)(n),
         rg.random.Generator(0).normal((2,)), rg.nn.Linear(2, 2).weight, w.grad,
-        rg.abs(rg.asarray(3j)),
+        rg.abs(rg.asarray(3j)), rg.zeros(2, dtype=float), rg.abs(rg.zeros(2, dtype=complex)),
     ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import pytree
-from retrograd.interop import as_torch, wrap_torch
+from retrograd.interop import as_torch, torch_functions, wrap_torch
 
 pytestmark = [
     pytest.mark.torch,
@@ -132,6 +132,25 @@ def test_as_torch_arguments_and_results(torch: Any) -> None:
         as_torch(3)  # type: ignore[arg-type]
     with pytest.raises(rg.BackendError, match=r"x\.cpu\(\)"):
         as_torch(rg.sin)(torch.ones(2, device="meta"))
+
+
+def test_as_torch_differentiates_nothing_again(torch: Any, monkeypatch: Any) -> None:
+    """A second call of the same kind finds its gradient; nothing gets to tensors of f's own."""
+    w = rg.tensor([2.0, 3.0], requires_grad=True)
+    monkeypatch.delattr(torch_functions, "vjp")  # which would differentiate again
+    dropout = rg.nn.Dropout(0.5)
+    f = as_torch(lambda x, i, unused: (dropout(x * w)[i], x))
+    for _ in range(3):
+        x = torch.ones(2, requires_grad=True)
+        unused = torch.ones(3, requires_grad=True)
+        y, same = f(x, torch.tensor([1, 0]), unused)
+        (y.sum() + same.sum()).backward(retain_graph=True)
+        once = x.grad.clone()
+        close(once, 1 + y.detach().flip(0))
+        (y.sum() + same.sum()).backward()
+        close(x.grad, 2 * once)
+        assert unused.grad is None or unused.grad.tolist() == [0.0] * 3
+        assert w.grad is None
 
 
 def test_as_torch_in_a_module_with_an_optimizer_from_threads(torch: Any) -> None:

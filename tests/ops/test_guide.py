@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.backend_registry import compile_graph
 from retrograd.codegen.emit import elementwise as emit
 from retrograd.ir import REGISTRY, Dim, Graph, TensorType, float64
 from retrograd.onnx import elementwise as onnx_elementwise
@@ -20,7 +21,6 @@ from retrograd.onnx import to_bytes, writer
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
 from retrograd.passes.lowering import complex_math
-from retrograd.runtime.backends import compile_graph
 from retrograd.schedule import index_maps
 from tests import sampling
 from tests.ops import test_records

@@ -140,8 +140,22 @@ MANY |= {
         in_mp(inverse_of(lambda a, b, x: 1 - lower_beta(a, b, x), "betainccinv")),
         SHAPE, None, (), False, 64,
     ),
-    "hyp1f1": (in_mp(mp.hyp1f1), [(0.5, 2), (1, 2), (-1, 2)], (2,), (), False, 64),
-    "hyp2f1": (in_mp(mp.hyp2f1), [(0.5, 2), (1, 2), (1, 2), (-0.8, 0.8)], (3,), (), False, 64),
+    **{
+        name: (in_mp(f), [(0.5, 2), (1, 2), (-1, 2)], (2,), (), False, 64)
+        for name, f in {
+            "hyp1f1": mp.hyp1f1,
+            "hyp1f1_da": derivative(mp.hyp1f1, 1, 0, 0),
+            "hyp1f1_db": derivative(mp.hyp1f1, 0, 1, 0),
+        }.items()
+    },
+    **{
+        name: (in_mp(f), [(0.5, 2), (1, 2), (1, 2), (-0.8, 0.8)], (3,), (), False, 64)
+        for name, f in {
+            "hyp2f1": mp.hyp2f1,
+            "hyp2f1_da": derivative(mp.hyp2f1, 1, 0, 0, 0),
+            "hyp2f1_dc": derivative(mp.hyp2f1, 0, 0, 1, 0),
+        }.items()
+    },
     "lpmv": (
         in_mp(lambda m, v, x: mp.legenp(v, int(m), x)), [(1, 1), (2, 3), (-0.8, 0.8)], (2,), (),
         False, 256,
@@ -174,8 +188,9 @@ UNCHECKED = {
     **{name: (0, 1) if name == "implicit_beta" else (0,) for name in IMPLICIT},
     "gammainc_da": (0,),
     **dict.fromkeys(("expn", "yn"), (0,)),
-    **dict.fromkeys(("hyp1f1", "lpmv"), (0, 1)),
-    "hyp2f1": (0, 1, 2),
+    # The second derivatives in these are NaN; the first have tests of their own.
+    **dict.fromkeys(("hyp1f1", "hyp1f1_da", "hyp1f1_db", "lpmv"), (0, 1)),
+    **dict.fromkeys(("hyp2f1", "hyp2f1_da", "hyp2f1_dc"), (0, 1, 2)),
     "gammainc_daa": (0,),
     **{f"betainc_d{order}": (0, 1) for order in ("a", "b", "aa", "ab", "bb")},
 }

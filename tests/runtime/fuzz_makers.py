@@ -79,7 +79,8 @@ SPECIAL = sorted(
     }
     - {name for name in vars(elementwise) if name in ELEMENTWISE}
 )
-WITH_PARAMETERS = ("zeta", "bessel_j", "bessel_ie", "expn", "yn", "hyp1f1", "hyp2f1", "lpmv")
+WITH_PARAMETERS = ("zeta", "bessel_j", "bessel_ie", "expn", "yn", "hyp1f1", "hyp2f1", "lpmv",
+                   "hyp1f1_da", "hyp1f1_db", "hyp2f1_da", "hyp2f1_dc")  # fmt: skip
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 
 

@@ -15,12 +15,7 @@ from retrograd.runtime.executable import Executable
 from tests.runtime.executors.test_op_by_op import bits
 
 Array = np.ndarray[Any, Any]
-ENDLESS = "hyp1f1"  # SciPy's sums a series that does not end for parameters of 1e10
-OF_FLOATS = [
-    name
-    for name, op in ELEMENTWISE.items()
-    if "float" in op.kinds and name not in ("select", ENDLESS)
-]
+OF_FLOATS = [name for name, op in ELEMENTWISE.items() if "float" in op.kinds and name != "select"]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e30, -1e30]
 
 

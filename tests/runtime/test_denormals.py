@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.runtime.backends import compile_graph
+from retrograd.backend_registry import compile_graph
 from retrograd.runtime.denormals import flushes
 
 pytestmark = pytest.mark.skipif(not flushes(), reason="this processor has no such mode")

@@ -25,7 +25,7 @@ def test_a_recipe_survives_as_bytes():
         "k", ["rg_cblas_sgemm"], 1, 2, True, 64, 3, 2, 1, 1, [(0, 1)], ["n"], False, True
     )
     constants = [np.arange(6, dtype=np.int16).reshape(2, 3), np.array(1.5)]
-    placed = executable_format.Placement(64, [0], 128, 12.5, 2.5)
+    placed = executable_format.BufferPlacement(64, [0], 128, 12.5, 2.5)
     again = executable_format.ExecutableRecord.from_bytes(
         executable_format.ExecutableRecord(facts, [n * 2 + 1, 3], constants, placed).to_bytes()
     )

@@ -1,5 +1,7 @@
 """Differential equations against closed forms, SciPy, and differences of themselves."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -165,3 +167,23 @@ def test_misuse():
 
 def test_nothing_to_solve():
     assert rg.odeint(lambda t, y: -y, np.zeros((0, 3)), [0.0, 1.0]).shape == (2, 0, 3)
+
+
+def test_a_function_of_y_and_t_is_not_taken_for_one_of_t_and_y() -> None:
+    """The order of SciPy's `odeint`, which would integrate another equation."""
+    ts = np.linspace(0.0, 1.0, 4)
+    y0 = rg.tensor(1.0, rg.float64)
+
+    def late(y: Any, t: Any) -> Any:
+        return -2.0 * y + 0 * t
+
+    with pytest.raises(rg.OptionError, match=r"tfirst=False for a function f\(y, t\)"):
+        rg.odeint(late, y0, ts)
+    found = rg.odeint(late, y0, ts, tfirst=False)
+    np.testing.assert_allclose(found.numpy(), np.exp(-2 * ts), rtol=1e-5)
+    # dy/dt = -2 t + 0 y, which is what the names say is not meant.
+    as_it_is = rg.odeint(late, y0, ts, tfirst=True)
+    np.testing.assert_allclose(as_it_is.numpy(), 1 - ts**2, rtol=1e-5)
+    plain = rg.odeint(lambda a, b: -2.0 * b, y0, ts)
+    np.testing.assert_allclose(plain.numpy(), np.exp(-2 * ts), rtol=1e-5)
+    rg.odeint(rg.multiply, y0, ts)  # names that say nothing

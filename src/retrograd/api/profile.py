@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from retrograd import viz
+from retrograd.backend_registry import PROFILED
 from retrograd.context_setting import Setting
 from retrograd.eager.modes import _BACKEND
 from retrograd.errors import OptionError
 from retrograd.graph.display import show_page
 from retrograd.graph.explorer import put_kernels
-from retrograd.runtime.backends import PROFILED
 from retrograd.runtime.denormals import tells
 from retrograd.runtime.executable import RUNS, KernelTimes
 from retrograd.schedule.planning.explain import SUBNORMAL

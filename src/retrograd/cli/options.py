@@ -8,7 +8,8 @@ import sys
 import tomllib
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ import click
 import retrograd as rg
 from retrograd.cli.signature import Option
 from retrograd.errors import nearest
-from retrograd.files import make_directory, read_bytes
+from retrograd.files import make_directory, read_bytes, unwritten
 
 CONTROLS = ("Cc", "Cs", "Zl", "Zp")  # what moves a terminal's cursor, or cannot be written
 
@@ -34,15 +35,35 @@ def printable(text: str, kept: str = "") -> str:
 
 
 def _known_backend(ctx: click.Context, param: click.Parameter, name: str) -> str:
-    if name not in rg.backends():
-        raise click.BadParameter(
-            f"there is no backend {name!r}; choose from {', '.join(rg.backends())}"
-        )
+    try:
+        rg.backend(name)
+    except rg.BackendError as error:
+        raise click.BadParameter(str(error)) from None
     return name
 
 
 Backend = Annotated[
-    str, Option(help="What computes: llvm, or reference (slow).", callback=_known_backend)
+    str,
+    Option(
+        help="What computes: llvm, reference (slow), xla or wgpu; wgpu+llvm: what the GPU cannot "
+        "do is left to the CPU.",
+        callback=_known_backend,
+    ),
+]
+Mesh = Annotated[
+    str | None,
+    Option(
+        help="A mesh of devices, such as data=8 or data=4,model=2, for --backend xla.",
+        show_default="one device",
+    ),
+]
+Processes = Annotated[
+    str | None,
+    Option(
+        help="Join the processes of this run: auto, as SLURM, MPI or torchrun started them, or "
+        "ADDRESS:PORT,COUNT,NUMBER, the address being that of number 0.",
+        show_default="this one alone",
+    ),
 ]
 Temperature = Annotated[
     float | None,
@@ -113,6 +134,63 @@ def command() -> str:
     if shutil.which("retrograd") or not sys.argv[0].endswith("retrograd"):
         return "retrograd"
     return os.path.relpath(sys.argv[0])
+
+
+@contextmanager
+def computing(
+    backend: str, mesh: str | None = None, processes: str | None = None
+) -> Iterator[None]:
+    """A block on a backend, on a mesh of devices if one is given, and in several processes; of
+    these, one writes and reports."""
+    if (mesh or processes) and backend != "xla":
+        raise click.BadParameter(f"--mesh and --processes are for --backend xla, not {backend}")
+    with ExitStack() as stack:
+        if processes is not None:
+            _join(processes, mesh)
+            if not rg.distributed.is_main_process():
+                until_end = click.get_current_context().with_resource
+                until_end(unwritten())
+                until_end(redirect_stdout(StringIO()))
+        stack.enter_context(rg.backend(backend))
+        if mesh is not None:
+            stack.enter_context(rg.Mesh(axes_of(mesh)))
+        yield
+
+
+def axes_of(mesh: str) -> dict[str, int]:
+    """The axes of a mesh as they are written.
+
+    >>> axes_of("data=4,model=2")
+    {'data': 4, 'model': 2}
+    """
+    found: dict[str, int] = {}
+    for part in mesh.split(","):
+        name, equals, size = part.strip().partition("=")
+        if not (name and equals and size.strip().isdigit()) or name.strip() in found:
+            raise click.BadParameter(
+                f"--mesh is a list of axes with sizes, such as data=4,model=2, not {mesh!r}"
+            )
+        found[name.strip()] = int(size)
+    return found
+
+
+def _join(processes: str, mesh: str | None) -> None:
+    """Join the other processes, which have the same command."""
+    must_match = {"the mesh": mesh, "the command": _command_line(processes)}
+    if processes == "auto":
+        rg.distributed.initialize(must_match=must_match)
+        return
+    address, *numbers = processes.split(",")
+    if len(numbers) != 2 or not all(x.strip().isdigit() for x in numbers):
+        raise click.BadParameter(
+            f"--processes is auto, or ADDRESS:PORT,COUNT,NUMBER, not {processes!r}"
+        )
+    rg.distributed.initialize(address, int(numbers[0]), int(numbers[1]), must_match=must_match)
+
+
+def _command_line(processes: str) -> list[str]:
+    """What was typed, but for what differs from process to process."""
+    return [x for x in sys.argv[1:] if processes not in x]
 
 
 @contextmanager

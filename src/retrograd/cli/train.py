@@ -11,16 +11,18 @@ from typing import Annotated, Any, Literal
 
 import click
 
-import retrograd as rg
 from retrograd.cli.options import (
     Backend,
     Config,
     Dashboard,
+    Mesh,
+    Processes,
     Temperature,
     TopK,
     TopP,
     board_of,
     command,
+    computing,
     is_given,
     printable,
 )
@@ -134,6 +136,8 @@ def train_gpt(
         Literal["float32", "float64"] | None, _model("dtype", "The type of numbers.")
     ] = None,
     backend: Backend = "llvm",
+    mesh: Mesh = None,
+    processes: Processes = None,
     samples: Annotated[
         int | None,
         Option(min=0, help="Texts to print at the end.", show_default="20, with --text 1"),
@@ -164,7 +168,7 @@ def train_gpt(
     if data is not None and text is not None:
         raise click.BadParameter("--data and --text are two kinds of text; give one of them")
     started = time.perf_counter()
-    with rg.backend(backend):
+    with computing(backend, mesh, processes):
         if resume and data is None and text is None:
             data, text = _source(out)
         with board_of(dashboard, out) as board:

@@ -10,8 +10,16 @@ from typing import Annotated, Any
 
 import click
 
-import retrograd as rg
-from retrograd.cli.options import Backend, Config, Dashboard, board_of, command
+from retrograd.cli.options import (
+    Backend,
+    Config,
+    Dashboard,
+    Mesh,
+    Processes,
+    board_of,
+    command,
+    computing,
+)
 from retrograd.cli.signature import Argument, Option
 from retrograd.data.digits import DIGITS_ORIGIN
 from retrograd.errors import OptionError
@@ -49,6 +57,8 @@ def train_digits(
     seed: Seed = ImageConfig.seed,
     config: Config = None,
     backend: Backend = "llvm",
+    mesh: Mesh = None,
+    processes: Processes = None,
     dashboard: Dashboard = False,
 ) -> None:
     """Learn to read the handwritten digits that come with retrograd.
@@ -59,7 +69,7 @@ def train_digits(
     """
     settings = _config(epochs, batch, lr, weight_decay, width, dropout, smoothing, patience, seed)
     click.echo(f"Images: {DIGITS_ORIGIN}")
-    _run("digits", images.digits, settings, out, resume, backend, dashboard)
+    _run("digits", images.digits, settings, out, resume, (backend, mesh, processes), dashboard)
 
 
 def train_images(
@@ -79,6 +89,8 @@ def train_images(
     seed: Seed = ImageConfig.seed,
     config: Config = None,
     backend: Backend = "llvm",
+    mesh: Mesh = None,
+    processes: Processes = None,
     dashboard: Dashboard = False,
 ) -> None:
     """Learn to tell the classes of images, whose folder is their class: FOLDER/cat/1.png.
@@ -93,7 +105,17 @@ def train_images(
         return images.read_folder(folder, size, "L" if gray else "RGB")
 
     options = {"size": size, "gray": gray}
-    _run("images", task, settings, out, resume, backend, dashboard, folder, options)
+    _run(
+        "images",
+        task,
+        settings,
+        out,
+        resume,
+        (backend, mesh, processes),
+        dashboard,
+        folder,
+        options,
+    )
 
 
 def _config(*values: Any) -> ImageConfig:
@@ -105,12 +127,12 @@ def _config(*values: Any) -> ImageConfig:
 
 
 def _run(
-    recipe: str, task: Any, config: ImageConfig, out: Path, resume: bool, backend: str,
-    dashboard: bool, folder: Path | None = None,
+    recipe: str, task: Any, config: ImageConfig, out: Path, resume: bool,
+    where: tuple[str, str | None, str | None], dashboard: bool, folder: Path | None = None,
     options: dict[str, Any] | None = None,
 ) -> None:  # fmt: skip
     started = time.perf_counter()
-    with rg.backend(backend), board_of(dashboard, out) as board:
+    with computing(*where), board_of(dashboard, out) as board:
         outcome = images.train(
             task(), config, out,
             resume=resume, reporter=reporter(sys.stdout, "images"), board=board,

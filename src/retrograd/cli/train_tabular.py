@@ -10,8 +10,16 @@ from typing import Annotated, Literal
 
 import click
 
-import retrograd as rg
-from retrograd.cli.options import Backend, Config, Dashboard, board_of, command
+from retrograd.cli.options import (
+    Backend,
+    Config,
+    Dashboard,
+    Mesh,
+    Processes,
+    board_of,
+    command,
+    computing,
+)
 from retrograd.cli.signature import Argument, Option
 from retrograd.errors import OptionError
 from retrograd.files import write_atomically
@@ -49,6 +57,8 @@ def train_tabular(
     seed: Annotated[int, Option(min=0, help="Of weights, split and order.")] = 0,
     config: Config = None,
     backend: Backend = "llvm",
+    mesh: Mesh = None,
+    processes: Processes = None,
     dashboard: Dashboard = False,
 ) -> None:
     """Learn a column of a table from the others.
@@ -68,7 +78,7 @@ def train_tabular(
     except OptionError as error:
         raise click.BadParameter(str(error)) from None
     started = time.perf_counter()
-    with rg.backend(backend), board_of(dashboard, out) as board:
+    with computing(backend, mesh, processes), board_of(dashboard, out) as board:
         outcome = tabular.train(
             tabular.read_table(file), settings, out,
             resume=resume, reporter=reporter(sys.stdout, "rows"), board=board,

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.types import literal, register_type, suffix, widened
-from retrograd.ir import DType, entering, int32, int64
+from retrograd.ir import DType, entering, float64, int32, int64
 from retrograd.tuning import TUNING
 
 Emit = Callable[..., str]
@@ -40,6 +40,8 @@ class QuadratureRule(Protocol):
 
 class OpBuilder:
     """Where an op is written: the function, the dtype of its operands, the number of lanes."""
+
+    doubles = True  # whether single precision may be computed in double precision
 
     def __init__(self, writer: FunctionBuilder, dtype: DType, lanes: int = 1) -> None:
         self.w = writer
@@ -78,6 +80,15 @@ class OpBuilder:
     def each(self, symbol: str, *args: str) -> str:
         """A declared function of scalars, one lane at a time."""
         return one_by_one(symbol, _library(symbol))(self, *args)
+
+    def of_doubles(self, name: str, texts: Sequence[str], x: str) -> str:
+        """A function of doubles, `@math.name`, whose text is among those that are to be known, of
+        one lane."""
+        for text in texts:
+            self.w.declare(text)
+        wide = x if self.dtype is float64 else self.cast("fpext", x, float64)
+        y = self.w.new(f"call double @math.{name}(double {wide})")
+        return y if self.dtype is float64 else self.w.new(f"fptrunc double {y} to float")
 
     def call_symbol(self, symbol: str, *args: str, extra: str = "") -> str:
         """A declared function on this type."""
@@ -140,6 +151,13 @@ class OpBuilder:
         """`and`, `or`, `xor` of conditions."""
         return self.w.new(f"{op} {self.bool} {a}, {b}")
 
+    def lesser(self, x: str, bound: str) -> str:
+        """In the order for which x86 has one instruction. A NaN stays."""
+        return self.select(self.compare("olt", "lt", bound, x), bound, x)
+
+    def greater(self, x: str, bound: str) -> str:
+        return self.select(self.compare("ogt", "gt", bound, x), bound, x)
+
     def select(self, c: str, a: str, b: str) -> str:
         return self.w.new(f"select {self.bool} {c}, {self.type} {a}, {self.type} {b}")
 
@@ -163,7 +181,7 @@ def _with_sign(at: OpBuilder, x: str, sign: str) -> str:
 
 def bits_of(at: OpBuilder, x: str) -> tuple[OpBuilder, str]:
     """The bits of a float as a signed integer, and where integers of that width are written."""
-    whole = at.with_dtype(int64 if at.scalar == "double" else int32)
+    whole = at.with_dtype(int64 if at.dtype is float64 else int32)
     return whole, at.cast("bitcast", x, whole.dtype)
 
 

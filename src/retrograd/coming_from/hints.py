@@ -7,6 +7,7 @@ called often, and nobody reads its message.
 from __future__ import annotations
 
 import functools
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -54,9 +55,24 @@ ROOMS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "retrograd.nn": (("pytorch", "torch.nn"), ("jax", "jax.nn")),
     "retrograd.nn.functional": (("pytorch", "torch.nn.functional"), ("jax", "jax.nn")),
+    "retrograd.nn.utils": (("pytorch", "torch.nn.utils"),),
     "retrograd.functions.linalg": (("pytorch", "torch.linalg"), ("numpy", "numpy.linalg")),
+    "retrograd.functions.fft": (("pytorch", "torch.fft"), ("numpy", "numpy.fft")),
+    "retrograd.functions.special": (("pytorch", "torch.special"),),
+    "retrograd.functions.random.generator": (
+        ("jax", "jax.random"),
+        ("numpy", "numpy.random"),
+        ("pytorch", "torch.random"),
+    ),
     "retrograd.optim": (("pytorch", "torch.optim"),),
     "retrograd.data": (("pytorch", "torch.utils.data"),),
+}
+# Under what name users know a module.
+SHOWN = {
+    "retrograd.functions.linalg": "retrograd.linalg",
+    "retrograd.functions.fft": "retrograd.fft",
+    "retrograd.functions.special": "retrograd.special",
+    "retrograd.functions.random.generator": "retrograd.random",
 }
 
 
@@ -66,6 +82,29 @@ def hint(room: str, name: str) -> str:
         entry = table(library).get(place, {}).get(name)
         if entry is not None and entry.text:
             return f"{place}.{name}: {entry.text}"
+    return ""
+
+
+# Where else a name may be, from the package on.
+PLACES = (
+    "", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "data",
+    "data.transforms", "linalg", "fft", "special", "random", "metrics", "gnn", "models", "io",
+    "train", "solvers", "testing", "interop", "amp", "optim.schedules",
+)  # fmt: skip
+
+
+def elsewhere(name: str) -> str:
+    """The end of a message about a name that another module of the package has."""
+    for place in PLACES:
+        try:
+            found: Any = import_module("retrograd")
+            for part in place.split(".") if place else ():
+                found = getattr(found, part)
+        except ImportError:  # of an extra, or while the package is imported
+            continue
+        own = getattr(vars(found).get(name), "__module__", None) == found.__name__
+        if own or name in getattr(found, "__all__", ()):
+            return f"; it is rg.{place + '.' if place else ''}{name}"
     return ""
 
 
@@ -83,12 +122,15 @@ class MissingName(RetrogradError, AttributeError):
     def __str__(self) -> str:
         owner, name = self._owner, self._absent
         if isinstance(owner, ModuleType):
-            room, what = owner.__name__, f"module {owner.__name__!r}"
+            room, what = owner.__name__, f"module {SHOWN.get(owner.__name__, owner.__name__)!r}"
         else:
             room, what = "Tensor", f"{type(owner).__name__!r} object"
         said = hint(room, name)
-        known = [n for n in dir(owner) if not n.startswith("_")]
-        return f"{what} has no attribute {name!r}" + (f"; {said}" if said else nearest(name, known))
+        known = [n for n in getattr(owner, "__all__", dir(owner)) if not n.startswith("_")]
+        more = f"; {said}" if said else ""
+        if isinstance(owner, ModuleType):
+            more = more or elsewhere(name)
+        return f"{what} has no attribute {name!r}" + (more or nearest(name, known))
 
     def __reduce__(self) -> Any:
         return AttributeError, (str(self),)

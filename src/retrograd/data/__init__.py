@@ -1,5 +1,7 @@
 """Data for training: datasets, samplers, `DataLoader`; text and its tokens."""
 
+from typing import TYPE_CHECKING
+
 from retrograd.data import transforms
 from retrograd.data.bpe import BPETokenizer, tokenizer_from_state
 from retrograd.data.collate import default_collate, default_convert, pad, ragged
@@ -44,6 +46,10 @@ from retrograd.data.text import (
 )
 from retrograd.data.windows import PackedWindows, TextLines, encode_file, token_windows
 from retrograd.data.workers import WorkerInfo, get_worker_info
+from retrograd.lazy_import import attach as _attach
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = _attach(__name__)
 
 __all__ = [
     "ArrayDataset",

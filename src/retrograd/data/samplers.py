@@ -12,6 +12,7 @@ from retrograd.data.arrays import host_array, is_array
 from retrograd.data.randomness import ORDER, checked_seed, given_seed
 from retrograd.data.randomness import generator as numbers
 from retrograd.errors import ArgumentError, OptionError, ShapeError
+from retrograd.xla.agreement import RUN, is_several
 
 Array = np.ndarray[Any, Any]
 
@@ -244,6 +245,10 @@ class DistributedSampler(Sampler):
     all samples, that of the seed and the epoch, of which a process takes every `num_replicas`-th.
     So that all have as many, the order goes on with its first ones, or with `drop_last` ends early.
 
+    After `rg.distributed.initialize` both are those of the run; the parts that the processes load
+    are joined by `rg.distributed.from_local`. The batches of all together are those of one process
+    with the same seed, but for the order of samples within a batch.
+
     In a loader each epoch has another order; `set_epoch(epoch)` says which one it is, from there
     on, as PyTorch has it. `OptionError` for a rank that there is not.
 
@@ -261,10 +266,13 @@ class DistributedSampler(Sampler):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
+        if is_several():
+            num_replicas = RUN.count if num_replicas is None else num_replicas
+            rank = RUN.index if rank is None else rank
         if num_replicas is None or rank is None:
             raise ArgumentError(
                 "DistributedSampler: give num_replicas, how many processes there are, and rank, "
-                "the number of this one; nothing here starts processes that it could ask"
+                "the number of this one; or call rg.distributed.initialize first, which knows them"
             )
         self.num_replicas = positive(num_replicas, "DistributedSampler: num_replicas")
         if isinstance(rank, bool) or not 0 <= rank < self.num_replicas:

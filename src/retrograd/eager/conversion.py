@@ -17,7 +17,6 @@ import numpy as np
 
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.modes import active, grad_enabled, sought
-from retrograd.eager.weak_types import DEFAULT
 from retrograd.errors import DTypeError, GradientError, HistoryWarning, ShapeError
 from retrograd.ir import (
     Dim,
@@ -30,6 +29,7 @@ from retrograd.ir import (
     int64,
     uint64,
 )
+from retrograd.ir.dtype import DEFAULT
 from retrograd.ops.elementwise import Cast
 from retrograd.ops.identity import StopGradient
 from retrograd.runtime.backend import Array

@@ -16,6 +16,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar, get_args, overload
 
 import numpy as np
 
+from retrograd.coming_from.keywords import respelled
 from retrograd.eager.call_cache import collected, lookup_call
 from retrograd.eager.conversion import as_array, holds_arrays, lost, returned
 from retrograd.eager.fast_path import COMPOSITE, MISSED, Operation, with_native_twin
@@ -49,9 +50,12 @@ def op_function(f: Callable[P, Any], numbers: bool = False) -> Callable[P, Tenso
     number next to a floating array does not depend on the value of the number.
     """
     first, rest, arrays = _array_parameters(f)
+    by_name = _by_name(f)
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs and not kwargs.keys() <= by_name:
+            args, kwargs = respelled(f, args, kwargs)
         for a in args:
             if isinstance(a, Node):
                 if a.prim.__class__ is Weak:
@@ -110,9 +114,12 @@ def composite(f: F) -> F:
     operations run at once. What it does depends on its arguments alone: it draws no random numbers
     and changes nothing. Its refusals say on which line it was called."""
     told = located(f)
+    by_name = _by_name(f)
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs and not kwargs.keys() <= by_name:
+            args, kwargs = respelled(f, args, kwargs)
         if runs_now() and (CURRENT.run is not None or (_on_tensors(args) and begin_run())):
             found = run_composite(f, args, kwargs)
             if found is not MISSED:
@@ -131,11 +138,35 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
     op = Operation(f, False)
 
     @functools.wraps(f)
-    def complete(x: Any, /) -> Any:
+    def complete(x: Any = MISSED, /, *more: Any, **named: Any) -> Any:
+        if x is MISSED or more or named:
+            return _spelled(f, complete, (x, *more), named)
         found = single(op, x)
         return found if found is not MISSED else slow(x)
 
     return with_native_twin(complete, 1, op)
+
+
+# Functions of arrays alone with PyTorch's options: what they are called with these.
+_FULLER: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
+def with_options(plain: Callable[..., Any], fuller: Callable[..., Any]) -> None:
+    """Say that a function of one or two arrays, which has no options, is called with options, in
+    place of a function that has none."""
+    _FULLER[inspect.unwrap(plain)] = fuller
+
+
+def _spelled(
+    f: Callable[..., Any], call: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
+) -> Any:
+    """A call of a function of arrays with something else than these by place."""
+    args = tuple(x for x in args if x is not MISSED)
+    fuller = _FULLER.get(f)
+    if fuller is not None and (args or named):
+        return fuller(*args, **named)
+    args, _ = respelled(f, args, named)
+    return call(*args)
 
 
 # What an operation does as an operator, and with its operands exchanged.
@@ -159,7 +190,9 @@ def _of_two(f: Callable[..., Any], slow: Callable[..., Any], numbers: bool) -> C
     swapped = _method(exchanged, lambda x, other: slow(other, x))
 
     @functools.wraps(f)
-    def call(x1: Any, x2: Any, /) -> Any:
+    def call(x1: Any = MISSED, x2: Any = MISSED, /, *more: Any, **named: Any) -> Any:
+        if x2 is MISSED or more or named:
+            return _spelled(f, call, (x1, x2, *more), named)
         if isinstance(x1, LazyTensor):
             return method(x1, x2)
         if isinstance(x2, LazyTensor) and (x1.__class__ is float or x1.__class__ is int):
@@ -179,6 +212,14 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
         return found if found is not MISSED else slow(self, other)
 
     return with_native_twin(complete, 2, op)
+
+
+def _by_name(f: Callable[..., Any]) -> frozenset[str]:
+    """The names of arguments that f takes by name."""
+    code = f.__code__
+    return frozenset(
+        code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+    )
 
 
 def _array_parameters(f: Callable[..., Any]) -> tuple[list[bool], bool, frozenset[str]]:

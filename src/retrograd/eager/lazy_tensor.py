@@ -62,6 +62,7 @@ from retrograd.errors import ArgumentError, DonatedError, IndexRangeError, LinAl
 from retrograd.ir import DType, Node, Provenance, Shape, Source, TensorType, as_dtype, made_by
 from retrograd.ops.identity import StopGradient
 from retrograd.runtime.backend import Array
+from retrograd.runtime.device_array import ARRAYS, DeviceArray, adopted, host, resident
 from retrograd.runtime.executors.nan_observer import CHECKED, check_given, checked
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.paired_program import on_real
@@ -250,13 +251,23 @@ class LazyTensor(HandleBase):
         """Have the array where C looks for it, if this stands for an array at hand and nothing
         else; whether it does. One that requires a gradient does for a call that is not tracked: C
         looks at it in no others."""
-        if (self._requires_grad and not untracked) or self._buffer.is_taped():
-            return False  # a call that takes it is recorded
-        state = self._state
-        if not (isinstance(state, Node) and isinstance(state.prim, ConcreteLeaf)):
-            return False
-        self._array = state.prim.array
+        found = self._at_hand(untracked)
+        if type(found) is not np.ndarray:
+            return False  # there is none, or it is on a device
+        self._array = found
         return True
+
+    def is_on_device(self) -> bool:
+        """Whether this stands for an array on a device and nothing else."""
+        return type(self._at_hand(False)) is DeviceArray
+
+    def _at_hand(self, untracked: bool) -> Any:
+        """The array, if this stands for nothing else."""
+        if (self._requires_grad and not untracked) or self._buffer.is_taped():
+            return None  # a call that takes it is recorded
+        state = self._state
+        is_leaf = isinstance(state, Node) and isinstance(state.prim, ConcreteLeaf)
+        return state.prim.array if is_leaf else None  # type: ignore[union-attr]
 
     def donate(self, gone: Donated) -> None:
         """Keep nothing of what has its array at hand. It stays a tensor at every step."""
@@ -370,7 +381,7 @@ class LazyTensor(HandleBase):
         state: Any = self._state
         if isinstance(state, Output):
             state = state.array
-        if isinstance(state, np.ndarray):
+        if isinstance(state, ARRAYS):
             return TensorType(as_dtype(state.dtype), state.shape)
         return state.type if isinstance(state, TraceNode) else self.leaf_or_node.type
 
@@ -389,7 +400,7 @@ class LazyTensor(HandleBase):
             return self._buffer.values.get(state)
         if isinstance(state, Output):
             return state.array
-        return state if isinstance(state, np.ndarray) else known(self.leaf_or_node)
+        return state if isinstance(state, ARRAYS) else known(self.leaf_or_node)
 
     @property
     def is_computed(self) -> bool:
@@ -411,7 +422,22 @@ class LazyTensor(HandleBase):
         return isinstance(state, Node) and leaf_handle(state) is self
 
     def value(self) -> Array:
-        """The array, computed if it was not yet."""
+        """The array, computed if it was not yet, fetched if it is on a device."""
+        return host(self.computed())
+
+    def value_there(self) -> Any:
+        """The array, for a program: one that is on a device stays there, and one that nobody can
+        edit has a place for its copy on one from here on."""
+        found = self.computed()
+        state = self._state
+        prim = state.prim if isinstance(state, Node) else None
+        if type(found) is np.ndarray and isinstance(prim, ConcreteLeaf) and not prim.shared:
+            found = prim.array = adopted(found)
+            self._array = None
+        return found
+
+    def computed(self) -> Any:
+        """The array, computed if it was not yet, wherever it is."""
         if CURRENT.run is not None:
             looked()
         found = self._known()
@@ -613,7 +639,7 @@ def _run(wanted: dict[Node, LazyTensor]) -> None:
         program, scalars = program_for(what, targets)
         arrays = [known(x) for x in what.inputs] + [c.prim.value for c in scalars]  # type: ignore[attr-defined]
         try:
-            results = program(arrays)  # type: ignore[arg-type]
+            results = resident(program)(arrays)
         except (IndexRangeError, LinAlgError):
             # The program may have been made for another line of the user's that does the same.
             on_real(hoist_scalars(what.inputs, scalars, targets), OpByOpExecutor)(arrays)  # type: ignore[arg-type]
@@ -627,7 +653,7 @@ def _run(wanted: dict[Node, LazyTensor]) -> None:
 def _looked_at(what: Needed, wanted: Iterable[Node]) -> list[Array]:
     """The values of nodes, each checked as it is computed. Not by a program: one that is remembered
     has other source lines, and does not know of what its nodes are the derivatives."""
-    values: dict[Node, Array] = {x: known(x) for x in what.inputs}  # type: ignore[misc]
+    values: dict[Node, Array] = {x: host(known(x)) for x in what.inputs}
     for x, array in values.items():
         if isinstance(x.prim, ConcreteLeaf):
             check_given(x, array)

@@ -11,6 +11,7 @@ from retrograd.eager.weak_types import is_weak
 from retrograd.ir import Node, TensorType, Trait, as_dtype, provenance
 from retrograd.ops.leaf import Leaf
 from retrograd.runtime.backend import Array
+from retrograd.runtime.device_array import host
 
 
 class ConcreteLeaf(Leaf):
@@ -120,7 +121,7 @@ def known(node: Node) -> Array | None:
         return node.prim.array
     found = VALUES.get(node)
     if found is None and is_weak(node) and (exact := known(node.inputs[0])) is not None:
-        found = VALUES[node] = node.prim.reference(exact)
+        found = VALUES[node] = node.prim.reference(host(exact))
     return found
 
 

@@ -10,10 +10,10 @@ from contextvars import ContextVar, Token
 from typing import Any, TypeVar, overload
 from weakref import WeakSet
 
+from retrograd.backend_registry import FALLBACK, find, is_device
 from retrograd.context_setting import Setting
 from retrograd.eager.fast_path import EPOCH, compiled
 from retrograd.errors import OptionError
-from retrograd.runtime.backends import find
 from retrograd.runtime.denormals import flush_subnormals as flush
 from retrograd.runtime.threads import THREADS, checked, threads_here
 from retrograd.shared import contained
@@ -159,16 +159,20 @@ def current_backend() -> str:
     return _BACKEND.get()
 
 
-def backend(name: str) -> Setting:
+def backend(name: str, *, fallback: bool = False) -> Setting:
     """Evaluate on the named backend inside the block; `BackendError` if it is not available.
 
-    A value is computed where it is looked at, by the backend selected there.
+    A value is computed where it is looked at, by the backend selected there. With `fallback`, the
+    CPU does what a backend of a device cannot: a part of a program that is an error otherwise. That
+    is the backend of the name and "+llvm", `rg.backend("wgpu+llvm")`.
 
     >>> import retrograd as rg
     >>> with rg.backend("reference"):
     ...     print(rg.add(1.0, 2.0).item())
     3.0
     """
+    if fallback and is_device(name):
+        name = name.removesuffix(FALLBACK) + FALLBACK
     find(name)
     return Setting(_BACKEND, name)
 

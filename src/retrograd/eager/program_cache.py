@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from retrograd.backend_registry import start_graph
 from retrograd.eager.leaf import LEAKED
 from retrograd.eager.modes import current_backend
 from retrograd.errors import TraceError
@@ -14,7 +15,6 @@ from retrograd.ir.source import user_source
 from retrograd.ops.leaf import Constant, input_node
 from retrograd.ops.shape import expand
 from retrograd.runtime.backend import Program
-from retrograd.runtime.backends import start_graph
 from retrograd.runtime.executors.tiered import Patience
 from retrograd.shared import Key, lock
 

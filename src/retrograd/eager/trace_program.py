@@ -14,6 +14,7 @@ from retrograd.ir import Node, TensorType, Trait, product
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.reduce import ReduceSum
 from retrograd.runtime.backend import Array, Program
+from retrograd.runtime.device_array import adopted, resident, resides
 from retrograd.runtime.executors.background_compiler import BEHIND
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.tiered import Patience, TieredProgram
@@ -70,11 +71,16 @@ class TraceProgram:
         self, arrays: Sequence[Node], known: Mapping[Any, Array], numbers: dict[int, float]
     ) -> list[Array]:
         """The values of the ends, given what is in the slots of a buffer."""
-        given = [arrays[k].prim.array for k in self.slots]  # type: ignore[attr-defined]
+        prims: list[Any] = [arrays[k].prim for k in self.slots]
+        if resides(self.program):
+            for prim in prims:
+                if not prim.shared:  # nobody edits it: a device may keep a copy
+                    prim.array = adopted(prim.array)
+        given = [prim.array for prim in prims]
         given += [known[key] for key in self.known]
         given += self._numbers(numbers)
         try:
-            return self.program(given)
+            return resident(self.program)(given)
         except (IndexRangeError, LinAlgError):
             # The program may have been made for another line of the user's that does the same.
             graph = hoist_scalars(self.what.inputs, self.scalars, self.ends)
@@ -89,7 +95,7 @@ class TraceProgram:
         given = self.arguments(values, numbers)
         if for_now and isinstance(self.program, TieredProgram):
             return self.program.for_now(given)
-        return self.program(given)
+        return resident(self.program)(given)
 
     def arguments(self, values: Sequence[Any], numbers: dict[int, float]) -> list[Array]:
         """What the program takes of these."""

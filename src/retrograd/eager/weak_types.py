@@ -15,22 +15,12 @@ from weakref import WeakSet
 
 import numpy as np
 
-from retrograd.ir import DType, Node, TensorType, bool_, complex64, complex128, float32, float64
+from retrograd.ir import DType, Node, TensorType, bool_, complex128, float64
+from retrograd.ir.dtype import DEFAULT
 from retrograd.ops.elementwise import Cast, cast
 from retrograd.ops.leaf import constant
 
 _CONDITION = TensorType(bool_, ())  # which is of no dtype that counts
-
-
-class _Default:
-    """What Python numbers are where no array says otherwise, in the whole program; set by
-    `set_default_dtype`."""
-
-    real: DType = float32
-    complex: DType = complex64
-
-
-DEFAULT = _Default()
 
 
 class Cache(Protocol):

@@ -10,7 +10,7 @@ import numpy as np
 
 from retrograd.eager.conversion import as_array, holds_arrays, integer_range, promote
 from retrograd.eager.lazy_tensor import LazyTensor
-from retrograd.eager.weak_types import DEFAULT, is_weak, wide
+from retrograd.eager.weak_types import is_weak, wide
 from retrograd.errors import AxisError, DTypeError, OptionError, ShapeError
 from retrograd.ir import (
     Dim,
@@ -25,6 +25,7 @@ from retrograd.ir import (
     full,
     int64,
 )
+from retrograd.ir.dtype import DEFAULT
 from retrograd.ops.elementwise import cast
 from retrograd.ops.leaf import SizeOf, constant
 from retrograd.ops.shape import Concat, expand, reshape

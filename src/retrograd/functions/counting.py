@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import (
@@ -26,6 +27,7 @@ from retrograd.ops.sort import SearchSorted
 from retrograd.tensor_type import Tensor
 
 
+@respells
 def bincount(
     x: ArrayLike,
     /,
@@ -80,6 +82,7 @@ def _counted(x: ArrayLike, weights: ArrayLike | None, length: Any, /) -> Any:
     return ScatterAdd(0)(full(0, w.type.with_shape((length,))), at, w)
 
 
+@respells
 def histogram(
     x: ArrayLike,
     /,
@@ -162,6 +165,7 @@ def _edges(x: Node, bins: int, range: Any) -> Node:
 
 
 # -- repetition ------------------------------------------------------------------------------------
+@respells
 def repeat(
     x: ArrayLike,
     repeats: int | ArrayLike,

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.conversion import as_array
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import Array, LazyTensor, evaluate, is_taped
-from retrograd.eager.weak_types import DEFAULT, is_weak
+from retrograd.eager.weak_types import is_weak
 from retrograd.errors import DTypeError, OptionError, ShapeError, TraceError
 from retrograd.functions.broadcasting import (
     as_node,
@@ -42,6 +43,7 @@ from retrograd.ir import (
     int64,
 )
 from retrograd.ir import full as full_node
+from retrograd.ir.dtype import DEFAULT
 from retrograd.ir.source import located
 from retrograd.memory_limit import check_new
 from retrograd.ops.elementwise import bitwise_and, cast, eq, floor, gt, select
@@ -50,6 +52,7 @@ from retrograd.ops.leaf import Iota
 from retrograd.ops.shape import expand
 
 
+@respells
 def tensor(
     data: Any, dtype: Any = None, requires_grad: bool = False, *, device: Any = None
 ) -> Tensor:
@@ -111,6 +114,7 @@ def _joined(data: ArrayLike, dtype: Any) -> Any:
     return nested(data, None if dtype is None else as_dtype(dtype), even=True)
 
 
+@respells
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
@@ -158,6 +162,7 @@ def _is_own(array: Array, obj: Any) -> bool:
     return not hasattr(obj, "__array__")  # what that gives may be anybody's
 
 
+@respells
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor sharing the memory of another library's array, as `asarray` does; with `copy`,
     holding a copy. A tensor of this library keeps its history.
@@ -180,6 +185,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     return tensor(array) if copy else asarray(array)
 
 
+@respells
 @located
 def full(
     shape: Any,
@@ -307,6 +313,7 @@ def _like(x: Any, value: Any, dtype: Any, device: Any, requires_grad: bool) -> T
     return full(x.shape, value, dtype=kind, device=device, requires_grad=requires_grad)
 
 
+@respells
 def full_like(
     x: Any,
     /,
@@ -328,6 +335,7 @@ def full_like(
     return _like(x, fill_value, dtype, device, requires_grad)
 
 
+@respells
 def zeros_like(
     x: Any, /, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -342,6 +350,7 @@ def zeros_like(
     return _like(x, 0, dtype, device, requires_grad)
 
 
+@respells
 def ones_like(
     x: Any, /, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -359,9 +368,10 @@ def ones_like(
 empty_like = zeros_like
 
 
+@respells
 @located
 def arange(
-    start: Any,
+    start: Any = None,
     /,
     stop: Any = None,
     step: Any = 1,
@@ -388,8 +398,12 @@ def arange(
     if requires_grad:
         return arange(start, stop, step, dtype=dtype, end=end).requires_grad_()
     stop = one_axis(stop, end)
+    if start is None or stop is None:
+        start, stop = 0, start if stop is None else stop
     if stop is None:
-        start, stop = 0, start
+        raise DTypeError(
+            "arange takes where to stop, no NoneType: rg.arange(n), rg.arange(start, stop)"
+        )
     if isinstance(start, Dim) or isinstance(stop, Dim):
         return Tensor(_counted(start, stop, step, as_dtype(dtype or int64)))
     if any(has_history(v) for v in (start, stop, step)):
@@ -483,6 +497,7 @@ def _number(value: Any, what: str) -> Any:
     return array.item()
 
 
+@respells
 @located
 def linspace(
     start: Any,
@@ -532,6 +547,7 @@ def linspace(
     return Tensor.of(as_array(values, dtype or kind))
 
 
+@respells
 @located
 def eye(
     n_rows: int,

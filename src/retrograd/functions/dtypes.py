@@ -8,13 +8,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.conversion import promote
 from retrograd.eager.immediate import call_kind
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.modes import is_tracing
 from retrograd.eager.trace_buffer import BUFFERS, end_run, materialize
 from retrograd.eager.trace_cache import SITES
-from retrograd.eager.weak_types import CACHES, DEFAULT
+from retrograd.eager.weak_types import CACHES
 from retrograd.errors import DTypeError, OptionError, TraceError
 from retrograd.functions.broadcasting import number_dtype
 from retrograd.ir import (
@@ -28,6 +29,7 @@ from retrograd.ir import (
     float64,
     int64,
 )
+from retrograd.ir.dtype import DEFAULT
 
 VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"  # of the array API
 
@@ -128,6 +130,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     return joined
 
 
+@respells
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Whether a dtype, or that of an array, is promoted to another when they meet: within a kind,
     and from floats to complex numbers whose parts hold them. No value is lost.

@@ -8,12 +8,12 @@ and with `"ortho"` both divide by the square root of n. PyTorch's `dim` is taken
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.dispatch import ArrayLike, op_function
-from retrograd.eager.weak_types import DEFAULT
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import (
     as_node,
@@ -28,6 +28,8 @@ from retrograd.functions.creation import asarray
 from retrograd.functions.manipulation import roll
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim, Node, as_dtype, float64, full, int64, symbolic_min
+from retrograd.ir.dtype import DEFAULT
+from retrograd.lazy_import import attach as _attach
 from retrograd.memory_limit import check_new
 from retrograd.ops import elementwise as el
 from retrograd.ops.complex import complex_, conj, imag, real
@@ -95,10 +97,11 @@ def _transform(x: Node, n: Any, axis: Any, norm: str | None, inverse: bool, what
 
 def _axes(x: Node, s: Any, axes: Any, what: str) -> list[tuple[int, Any]]:
     """The axes of a transform of several, each with the size that is asked for."""
+    s = (s,) if isinstance(s, int) else s
     if axes is None:
         rank = x.type.rank if s is None else len(s)
         axes = range(x.type.rank - rank, x.type.rank)
-    found = listed_axes(tuple(axes), x.type.rank, what)
+    found = listed_axes(axes, x.type.rank, what)
     sizes = [None] * len(found) if s is None else list(s)
     if len(sizes) != len(found):
         raise ShapeError(f"{what}: s has {len(sizes)} sizes for {len(found)} axes")
@@ -466,6 +469,7 @@ def _other(norm: str | None) -> str:
     return _OTHER[norm]
 
 
+@respells
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of the elements of an `fft`, in cycles for each unit of the spacing d.
 
@@ -479,6 +483,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
+@respells
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of the elements of an `rfft`.
 
@@ -524,6 +529,7 @@ def _shifts(x: Any, axes: Any, inverse: bool) -> Any:
     return roll(x, tuple(-(s) if inverse else s for s in steps), axis=found)
 
 
+@respells
 def fftshift(
     x: ArrayLike,
     /,
@@ -542,6 +548,7 @@ def fftshift(
     return _shifts(asarray(x), one_axis(axes, dim), False)
 
 
+@respells
 def ifftshift(
     x: ArrayLike,
     /,
@@ -559,6 +566,9 @@ def ifftshift(
     """
     return _shifts(asarray(x), one_axis(axes, dim), True)
 
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = _attach(__name__)
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",

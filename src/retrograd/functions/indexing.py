@@ -517,7 +517,7 @@ def unfit(given: DType, dtype: DType, what: str) -> str:
         remedy = "assign value.real, or make the array complex"
     else:
         remedy = f"assign value.astype(rg.{dtype}), or make the array {given}"
-    return f"{what}: values of {given} in an array of {dtype} would lose {lost}; {remedy}"
+    return f"{what}: {given} cannot be cast to {dtype}, as values would lose {lost}; {remedy}"
 
 
 @op_function

@@ -389,7 +389,8 @@ def roll(
     [3, 1, 2]
     """
     x = as_node(x)
-    axis, shift = one_axis(axis, dims or None), one_axis(shift, shifts)
+    axis = one_axis(axis, None if dims in ((), []) else dims)  # PyTorch's default is ()
+    shift = one_axis(shift, shifts)
     if axis is None:
         flat = as_node(roll(ops.reshape(x, (x.type.size,)), shift, 0))
         return ops.reshape(flat, x.shape)

@@ -38,6 +38,7 @@ from retrograd.ops import shape as ops
 from retrograd.ops.index import Scatter, ScatterAdd
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from retrograd.ops.shape import expand, inverse, permute, reshape
+from retrograd.tensor_type import Tensor
 
 # By the mode that `put_along_axis` takes, which is also the name of the method of `x.at[...]`.
 SCATTERS: dict[str, type[Scatter]] = {
@@ -60,46 +61,46 @@ class IndexUpdater:
     def __getitem__(self, key: Any) -> IndexUpdater:
         return IndexUpdater(self._x, key)
 
-    def get(self) -> Any:
+    def get(self) -> Tensor:
         """`x[key]`."""
         return self._x[self._key]
 
-    def set(self, value: Any) -> Any:
+    def set(self, value: Any) -> Tensor:
         """A copy of x in which `x[key]` is `value`; the last one where the key names an element
         more than once."""
         return self._updated(value, "set")
 
-    def add(self, value: Any) -> Any:
+    def add(self, value: Any) -> Tensor:
         """A copy of x in which `value` is added to `x[key]`, as often as the key names it."""
         return self._updated(value, "add")
 
-    def multiply(self, value: Any) -> Any:
+    def multiply(self, value: Any) -> Tensor:
         """A copy of x in which `x[key]` is multiplied by `value`, as often as the key names it."""
         return self._updated(value, "multiply")
 
-    def min(self, value: Any) -> Any:
+    def min(self, value: Any) -> Tensor:
         """A copy of x in which `x[key]` is at most `value`. Ties share the gradient."""
         return self._updated(value, "min")
 
-    def max(self, value: Any) -> Any:
+    def max(self, value: Any) -> Tensor:
         """A copy of x in which `x[key]` is at least `value`. Ties share the gradient."""
         return self._updated(value, "max")
 
-    def subtract(self, value: Any) -> Any:
+    def subtract(self, value: Any) -> Tensor:
         """A copy of x in which `value` is subtracted from `x[key]`, as often as the key names
         it."""
         return self._updated(value, "subtract")
 
-    def divide(self, value: Any) -> Any:
+    def divide(self, value: Any) -> Tensor:
         """A copy of x in which `x[key]` is divided by `value`, as often as the key names it."""
         return self._combined(elementwise.divide, value)
 
-    def power(self, value: Any) -> Any:
+    def power(self, value: Any) -> Tensor:
         """A copy of x in which `x[key]` is raised to the power `value`, as often as the key names
         it."""
         return self._combined(elementwise.pow, value)
 
-    def apply(self, function: Callable[[Any], Any]) -> Any:
+    def apply(self, function: Callable[[Any], Any]) -> Tensor:
         """A copy of x in which `x[key]` is `function(x[key])`, for a function that works element by
         element, as often as the key names it; once where index arrays are traced."""
         times = 1 if _names_once(self._key) else self._repeats()
@@ -111,7 +112,7 @@ class IndexUpdater:
             x = again if k == 0 else elementwise.where(times > k, again, x)  # type: ignore[operator]
         return x
 
-    def apply_once(self, function: Callable[[Any], Any]) -> Any:
+    def apply_once(self, function: Callable[[Any], Any]) -> Tensor:
         """The same, once for each element that the key names."""
         return self.set(function(self.get()))
 
@@ -128,7 +129,7 @@ class IndexUpdater:
             value = one.multiply(value)[self._key]
         return self.set(function(self.get(), value))
 
-    def _updated(self, value: Any, mode: str) -> Any:
+    def _updated(self, value: Any, mode: str) -> Tensor:
         return update(self._x, self._key, value, mode)
 
 

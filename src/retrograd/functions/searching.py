@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, NamedTuple, overload
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import ShapeError, TraceError
@@ -81,6 +82,7 @@ def nonzero(
 def nonzero(
     x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0, as_tuple: bool
 ) -> Any: ...
+@respells
 def nonzero(
     x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0, as_tuple: bool = True
 ) -> Any:
@@ -119,6 +121,7 @@ def _nonzero(x: ArrayLike, size: int, fill_value: int, /) -> list[Any]:
     return found
 
 
+@respells
 def argwhere(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) -> Tensor:
     """The positions of the elements that are not zero, a row for each; see `nonzero`.
 

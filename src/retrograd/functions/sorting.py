@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, overload
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.conversion import as_array
 from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import OptionError, ShapeError
@@ -99,6 +100,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
+@respells
 def topk(
     x: ArrayLike,
     k: int,

@@ -1,5 +1,7 @@
 """Learning on graphs: graphs of any structure, one compilation for all of them."""
 
+from typing import TYPE_CHECKING
+
 from retrograd.gnn.attention import GATConv
 from retrograd.gnn.batching import batch, content_key, rows_of, unbatch
 from retrograd.gnn.cells import GRU, SumCell, TreeLSTM
@@ -47,6 +49,10 @@ from retrograd.gnn.sampling import (
     soft_choice,
 )
 from retrograd.gnn.sparse import CSR
+from retrograd.lazy_import import attach as _attach
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = _attach(__name__)
 
 __all__ = [
     "AttentionReadout",

@@ -9,6 +9,7 @@ from retrograd.functions import creation, manipulation
 from retrograd.functions.activations import leaky_relu
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.segment_ops import segment_softmax, segment_sum
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.gnn.graph import Graph, as_tensor
 from retrograd.nn import init
 from retrograd.nn.layers.linear import Linear
@@ -59,7 +60,7 @@ class GATConv(Module):
 
     def forward(
         self, x: Any, graph: Graph, edge_weight: Any = None, edge_features: Any = None
-    ) -> Any:
+    ) -> Tensor:
         x, n = as_tensor(x), graph.num_nodes
         if (edge_features is None) != (self.from_edge is None):
             raise ShapeError("GATConv: give edge_features exactly if the layer was made for them")

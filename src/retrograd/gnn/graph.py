@@ -112,17 +112,17 @@ class Graph:
 
     # -- sizes -----------------------------------------------------------------------------------
     @property
-    def num_nodes(self) -> Any:
+    def num_nodes(self) -> int:
         """The number of nodes; a `Dim` where it is symbolic."""
         return self.node_graph.shape[0]
 
     @property
-    def num_edges(self) -> Any:
+    def num_edges(self) -> int:
         """The number of edges."""
         return self.edges.shape[1]
 
     @property
-    def num_graphs(self) -> Any:
+    def num_graphs(self) -> int:
         """The number of graphs: one, or as many as were batched."""
         return self.graph_start.shape[0]
 

@@ -14,6 +14,7 @@ from retrograd.functions import elementwise as el
 from retrograd.functions.linalg.norms import vector_norm
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.segment_ops import segment_sum
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.gnn.cells import GRU
 from retrograd.gnn.checks import check_types, check_weights
 from retrograd.gnn.graph import Graph, as_tensor
@@ -46,7 +47,7 @@ class GraphConv(Module):
         self.root = Linear(in_features, out_features, bias, **options)
         self.neighbour = Linear(in_features, out_features, False, **options)
 
-    def forward(self, x: Any, graph: Graph, edge_weight: Any = None) -> Any:
+    def forward(self, x: Any, graph: Graph, edge_weight: Any = None) -> Tensor:
         return self.root(x) + self.neighbour(message_pass(x, graph, edge_weight, self.aggregate))
 
 
@@ -106,7 +107,7 @@ class GCNConv(Module):
         self.weight = Parameter(init.xavier_uniform(shape, generator=generator, dtype=dtype))
         self.bias = Parameter(creation.zeros((out_features,), dtype=dtype)) if bias else None
 
-    def forward(self, x: Any, graph: Graph, edge_weight: Any = None) -> Any:
+    def forward(self, x: Any, graph: Graph, edge_weight: Any = None) -> Tensor:
         h = x @ self.weight
         if self.normalize:
             weight, own = gcn_norm(graph, edge_weight, self.self_loops)
@@ -141,7 +142,7 @@ class SAGEConv(Module):
         options: Any = {"generator": generator, "dtype": dtype}
         self.conv = GraphConv(in_features, out_features, aggregate, bias, **options)
 
-    def forward(self, x: Any, graph: Graph, edge_weight: Any = None) -> Any:
+    def forward(self, x: Any, graph: Graph, edge_weight: Any = None) -> Tensor:
         y = self.conv(x, graph, edge_weight)
         if not self.normalize:
             return y
@@ -167,7 +168,7 @@ class GINConv(Module):
         self.network = network
         self.eps: Any = Parameter(creation.full((), eps)) if train_eps else eps
 
-    def forward(self, x: Any, graph: Graph, edge_weight: Any = None) -> Any:
+    def forward(self, x: Any, graph: Graph, edge_weight: Any = None) -> Tensor:
         x = as_tensor(x)
         return self.network(x * (1.0 + self.eps) + message_pass(x, graph, edge_weight))
 
@@ -196,7 +197,7 @@ class GatedConv(Module):
         self.maps = [Linear(width, width, False, **options) for _ in range(steps)]
         self.cell = GRU(width, width, **options)
 
-    def forward(self, x: Any, graph: Graph, edge_weight: Any = None) -> Any:
+    def forward(self, x: Any, graph: Graph, edge_weight: Any = None) -> Tensor:
         x = as_tensor(x)
         if x.shape[1] > self.width:
             raise OptionError(f"GatedConv of width {self.width} got {x.shape[1]} features")
@@ -234,7 +235,7 @@ class RelationalConv(Module):
         shape = (num_types, in_features, out_features)
         self.weight = Parameter(init.xavier_uniform(shape, **options))
 
-    def forward(self, x: Any, graph: Graph, edge_weight: Any = None) -> Any:
+    def forward(self, x: Any, graph: Graph, edge_weight: Any = None) -> Tensor:
         if graph.edge_type is None:
             raise OptionError("RelationalConv needs a graph with edge_type")
         x, n, k = as_tensor(x), graph.num_nodes, self.num_types

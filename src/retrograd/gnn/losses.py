@@ -16,7 +16,7 @@ from retrograd.gnn.graph import Graph, as_tensor
 from retrograd.nn import functional
 
 
-def classification_loss(logits: Any, labels: Any, mask: Any = None) -> Any:
+def classification_loss(logits: Any, labels: Any, mask: Any = None) -> Tensor:
     """Cross-entropy of rows, which are nodes, edges or graphs: `[n, classes]` and labels `[n]`;
     the mean over the rows where `mask` holds, over all without it. 0 if it holds nowhere.
 
@@ -36,7 +36,7 @@ def classification_loss(logits: Any, labels: Any, mask: Any = None) -> Any:
     return _mean(each, chosen)
 
 
-def regression_loss(prediction: Any, target: Any, mask: Any = None, kind: str = "mse") -> Any:
+def regression_loss(prediction: Any, target: Any, mask: Any = None, kind: str = "mse") -> Tensor:
     """The mean of `(x - t)^2` ("mse"), `|x - t|` ("l1") or Huber's function of rows, over those
     where `mask` `[n]` holds.
 
@@ -110,7 +110,7 @@ def negative_edges(graph: Graph, count: int, seed: int) -> Any:
     return Tensor.of(np.stack([drawn // n, drawn % n]))
 
 
-def link_scores(x: Any, pairs: Any) -> Any:
+def link_scores(x: Any, pairs: Any) -> Tensor:
     """The inner product of the rows of x of each of the pairs `[2, P]`.
 
     x is `[N, F]`, the result `[P]`. `IndexRangeError` for a node that is not there.
@@ -124,7 +124,7 @@ def link_scores(x: Any, pairs: Any) -> Any:
     return (x[pairs[0]] * x[pairs[1]]).sum(axis=-1)
 
 
-def link_prediction_loss(x: Any, edges: Any, negatives: Any) -> Any:
+def link_prediction_loss(x: Any, edges: Any, negatives: Any) -> Tensor:
     """`-mean(log sigmoid(x_u . x_v))` over edges, and of `-x_u . x_v` over pairs without one, see
     `negative_edges`.
 
@@ -140,7 +140,7 @@ def link_prediction_loss(x: Any, edges: Any, negatives: Any) -> Any:
 
 
 # -- matching ------------------------------------------------------------------------------------
-def sinkhorn(scores: Any, iterations: int = 20, temperature: float = 1.0) -> Any:
+def sinkhorn(scores: Any, iterations: int = 20, temperature: float = 1.0) -> Tensor:
     """A matrix with rows, and nearly columns too, that sum to one: `exp(scores / temperature)` with
     columns and rows scaled in turn, in logarithms. Square matrices `[..., n, n]`. R. Sinkhorn
     (1964); as a layer, G. Mena et al. (2018). Differentiable in the scores.

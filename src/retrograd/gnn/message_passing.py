@@ -20,6 +20,7 @@ from retrograd.functions.segment_ops import (
     segment_softmax,
     segment_sum,
 )
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.gnn.graph import Graph, as_tensor
 
 AGGREGATES = ("sum", "mean", "max", "min", "softmax", "attention")
@@ -34,7 +35,7 @@ def message_pass(
     message: Callable[[Any, Any], Any] | None = None,
     edge_features: Any = None,
     score: Any = None,
-) -> Any:
+) -> Tensor:
     """`y_v = aggregate over edges e = (u, v) of w_e message(x_u, features of e)`, `[N, ...]`.
 
     x is `[N, ...]`, `edge_weight` `[E]` or `[E, ...]` (None: 1). `message`, if given, is called

@@ -6,13 +6,14 @@ from typing import Any
 
 from retrograd.errors import ShapeError
 from retrograd.functions.random.generator import Generator
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.gnn.graph import Graph, as_tensor
 from retrograd.gnn.message_passing import combine
 from retrograd.nn.layers.linear import Linear
 from retrograd.nn.module.module import Module
 
 
-def readout(x: Any, graph: Graph, aggregate: str = "sum", *, score: Any = None) -> Any:
+def readout(x: Any, graph: Graph, aggregate: str = "sum", *, score: Any = None) -> Tensor:
     """The nodes of each graph combined, `[num_graphs, ...]`, as `message_pass` combines messages:
     sum, mean, max, min, softmax, or attention with a `score` `[N]`. 0 for a graph without nodes.
 
@@ -49,6 +50,6 @@ class AttentionReadout(Module):
         self.score = Linear(in_features, 1, generator=generator)
         self.value = Linear(in_features, out_features, generator=generator)
 
-    def forward(self, x: Any, graph: Graph) -> Any:
+    def forward(self, x: Any, graph: Graph) -> Tensor:
         score = self.score(x).reshape((graph.num_nodes,))
         return readout(self.value(x), graph, "attention", score=score)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from retrograd import autodiff, ir, onnx, pytree, viz
+from retrograd.backend_registry import compile_graph
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, evaluate, leaf
 from retrograd.eager.leaf import LEAKED
@@ -49,7 +50,6 @@ from retrograd.passes import optimize
 from retrograd.passes.after_autodiff import settled, written
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.backend import Array, Program, bind
-from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.paired_program import real_arrays
 from retrograd.runtime.threads import threads_here

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd import pytree
+from retrograd.autodiff import pullback, seeds
 from retrograd.eager.lazy_tensor import Array, LazyTensor, evaluate
+from retrograd.eager.modes import calling
+from retrograd.eager.weak_types import wide
 from retrograd.errors import TraceError
+from retrograd.functions import reductions
 from retrograd.functions.creation import asarray
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.interop.foreign_function import ForeignFunction
 from retrograd.interop.torch_tensors import array_of, dtype_of, tensor_of
 from retrograd.ir import Dim, TensorType, as_dtype
 from retrograd.lazy_import import need
-from retrograd.tracing.scope import need_function
+from retrograd.tracing.scope import differentiating, gradients, need_function, tensors
 from retrograd.transforms.grad import vjp
+from retrograd.transforms.grad_cache import eager_gradients, stand_ins
 from retrograd.transforms.jvp import jvp
 from retrograd.transforms.vmap import vmap
 
@@ -157,12 +163,12 @@ def as_torch(f: Callable[..., Any]) -> Callable[..., Any]:
     return functools.update_wrapper(called, f) if hasattr(f, "__name__") else called
 
 
-def applied(f: Callable[..., Any], tensors: Sequence[Any]) -> Any:
+def applied(f: Callable[..., Any], given: Sequence[Any]) -> Any:
     """What f of tensors returns for PyTorch's."""
     torch = need("torch", "as_torch")
     call = TorchCall(f)
-    call.is_tracked = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-    found = _function().apply(call, *tensors) if tensors else call.forward(())
+    call.is_tracked = torch.is_grad_enabled() and any(x.requires_grad for x in given)
+    found = _function().apply(call, *given) if given else call.forward(())
     return call.filled(found)
 
 
@@ -184,10 +190,10 @@ class TorchCall:
 
     def forward(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         xs = [asarray(array_of(x.detach())) for x in tensors]
-        if self.is_tracked:
-            found, self.pullback = vjp(self.flat, *xs)
-        else:
-            found = self.flat(*xs)
+        if not self.is_tracked:
+            return _exported(self.flat(*xs))
+        eager = EagerPullback.of(self.flat, xs)
+        found, self.pullback = (eager.found, eager) if eager is not None else vjp(self.flat, *xs)
         return _exported(found)
 
     def filled(self, found: Sequence[Any]) -> Any:
@@ -201,7 +207,10 @@ class TorchCall:
         """The cotangents of all arguments."""
         torch, count = need("torch", "as_torch"), len(tensors)
         if self.pullback is not None and not torch.is_grad_enabled():
-            return list(_exported(self.pullback([asarray(array_of(g)) for g in gs])))
+            pulled = self.pullback([asarray(array_of(g)) for g in gs])
+            moving = [i for i, g in enumerate(pulled) if g is not None]
+            made = dict(zip(moving, _exported([pulled[i] for i in moving]), strict=True))
+            return [made.get(i) for i in range(count)]
 
         def slopes(*given: Any) -> Any:
             return list(vjp(self.flat, *given[:count])[1](list(given[count:])))
@@ -224,6 +233,45 @@ class TorchCall:
     def batched(self, axes: Sequence[int | None]) -> TorchCall:
         """The call for stacks."""
         return TorchCall(vmap(self.flat, in_axes=tuple(axes)))
+
+
+class EagerPullback:
+    """The pullback of a call that runs now, without nodes: what was called before with arguments of
+    the same types is not differentiated again, as in `rg.grad`. None stands for a gradient of 0."""
+
+    def __init__(self, found: Sequence[Tensor], xs: Sequence[Any], own: dict[int, Any]) -> None:
+        self.found, self.xs, self.own = found, xs, own
+
+    @staticmethod
+    def of(f: Callable[..., Any], xs: Sequence[Any]) -> EagerPullback | None:
+        """f called with the arguments; None where that has to be done on nodes."""
+        moving = [i for i, x in enumerate(xs) if x.dtype.is_inexact]
+        made = None if any(x.dtype.is_complex for x in xs) else stand_ins([xs[i] for i in moving])
+        if made is None:
+            return None
+        own = dict(zip(moving, made, strict=True))
+        with differentiating((), made), calling():
+            found = f(*[own.get(i, x) for i, x in enumerate(xs)])
+        if any(y.dtype.is_complex for y in found):
+            return None
+        return EagerPullback(found, xs, own)
+
+    def __call__(self, gs: Sequence[Any]) -> list[Any]:
+        parts = [reductions.sum(y * g) for y, g in zip(self.found, gs, strict=True)
+                 if y.requires_grad]  # fmt: skip
+        if not parts:
+            return [None] * len(self.xs)
+        own = list(self.own.values())
+        value = functools.reduce(operator.add, parts)
+        eager = eager_gradients(value, own)
+        if eager is not None:
+            slopes = eager[1]
+        else:
+            inner = [x.node for x in own]
+            ends = pullback([value.node], seeds([value.node]), [wide(n) for n in inner])
+            slopes = tensors(gradients(ends, inner, [value.node]), inner, False)
+        found = dict(zip(self.own, slopes, strict=True))
+        return [found.get(i) for i in range(len(self.xs))]
 
 
 def _exported(found: Sequence[Any]) -> tuple[Any, ...]:

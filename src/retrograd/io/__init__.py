@@ -1,6 +1,8 @@
 """Files: tensors in several formats, checkpoints. Writing is atomic; a damaged file is a
 `FormatError` that says what is wrong and where."""
 
+from typing import TYPE_CHECKING
+
 from retrograd.files import read_bytes, write_atomically
 from retrograd.io.checkpoint import (
     load_checkpoint,
@@ -18,6 +20,10 @@ from retrograd.io.safetensors import (
     save_safetensors,
 )
 from retrograd.io.weights import load_weights, save_weights
+from retrograd.lazy_import import attach as _attach
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = _attach(__name__)
 
 __all__ = [
     "CheckpointManager",

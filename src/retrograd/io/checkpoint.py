@@ -23,6 +23,8 @@ from retrograd.errors import DTypeError, FormatError, RetrogradError
 from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.io.safetensors import Array, metadata_of, pack, read_metadata, unpack
+from retrograd.io.sharded import write_together
+from retrograd.xla.agreement import is_several
 
 CHECKPOINT = "retrograd"  # the entry of the metadata that makes a file one
 _VERSION = 1
@@ -36,6 +38,9 @@ def save_checkpoint(path: StrPath, **parts: Any) -> None:
     A part is anything with a `state_dict()` (a model, an optimizer, a generator), or nested
     dictionaries, lists and tuples of tensors, arrays, numbers, texts and None.
 
+    Of several processes (`rg.distributed`) all call it, in a folder that all of them see, and each
+    writes the parts of tensors that it has; the file is the same as if there were one.
+
     >>> import retrograd as rg, tempfile
     >>> from retrograd.io import load_checkpoint, save_checkpoint
     >>> generator = rg.random.Generator(0)
@@ -44,7 +49,10 @@ def save_checkpoint(path: StrPath, **parts: Any) -> None:
     ...     load_checkpoint(folder + "/a.safetensors", generator=rg.random.Generator(1))["step"]
     3
     """
-    write_atomically(path, _encode(parts), "checkpoint")
+    if is_several():
+        _write_together(path, parts)
+    else:
+        write_atomically(path, _encode(parts), "checkpoint")
 
 
 def load_checkpoint(path: StrPath, **objects: Any) -> dict[str, Any]:
@@ -94,27 +102,45 @@ def read_checkpoint_header(path: StrPath) -> dict[str, Any]:
     return _Restoring(dict.fromkeys(checksums), path).all(parts)
 
 
-def _encode(parts: Mapping[str, Any]) -> bytes:
+def _flattened(parts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What parts are made of as JSON, and their tensors by name, computed."""
     arrays: dict[str, Any] = {}
     content = {
         name: _flat(part.state_dict() if hasattr(part, "state_dict") else part, name, arrays)
         for name, part in parts.items()
     }
     evaluate([x for x in arrays.values() if isinstance(x, LazyTensor)])
+    return content, arrays
+
+
+def _encode(parts: Mapping[str, Any]) -> bytes:
+    content, found = _flattened(parts)
     arrays = {
         k: np.asarray(x.value() if isinstance(x, LazyTensor) else x, order="C")
-        for k, x in arrays.items()
+        for k, x in found.items()
     }
+    return pack(arrays, _metadata(content, {k: _checksum_of(a) for k, a in arrays.items()}))
+
+
+def _write_together(path: StrPath, parts: Mapping[str, Any]) -> None:
+    """The same file, by several processes."""
+    content, found = _flattened(parts)
+    arrays = {
+        k: x.value_there() if isinstance(x, LazyTensor) else np.asarray(x, order="C")
+        for k, x in found.items()
+    }
+    write_together(path, arrays, lambda checksums: _metadata(content, checksums))
+
+
+def _metadata(content: Any, checksums: Mapping[str, int]) -> dict[str, str]:
     header = {
         "kind": "checkpoint",
         "version": _VERSION,
         "checksum": _checksum(content),
-        "checksums": {k: _checksum_of(a) for k, a in sorted(arrays.items())},
+        "checksums": dict(sorted(checksums.items())),
         "content": content,
     }
-    return pack(
-        arrays, {CHECKPOINT: json.dumps(header)}
-    )  # one entry: the file is the same every time
+    return {CHECKPOINT: json.dumps(header)}  # one entry: the file is the same every time
 
 
 def _decode(content: bytes, path: StrPath) -> dict[str, Any]:

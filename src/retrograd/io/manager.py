@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from retrograd.errors import FormatError, OptionError
-from retrograd.files import StrPath, check_writable, locked, make_directory
+from retrograd.files import StrPath, check_writable, locked, make_directory, writes
 from retrograd.io.checkpoint import load_checkpoint, read_checkpoint_header, save_checkpoint
+from retrograd.xla.agreement import agree, is_main
 
 _NAME = re.compile(r"step-(\d+)\.safetensors")
 _PARTIAL = re.compile(r"\.step-\d+\.safetensors\.\d+\.part")
@@ -87,6 +88,7 @@ class CheckpointManager:
             raise FileNotFoundError(
                 2, "there is no checkpoint in this directory", str(self.directory)
             )
+        agree(f"loads {chosen.name}", chosen.name)
         try:
             return load_checkpoint(chosen, **objects)
         except FormatError as error:
@@ -98,7 +100,7 @@ class CheckpointManager:
     def put_aside(self, *others: str) -> None:
         """With `fresh`, put the checkpoints that an earlier run left into `previous`, and files of
         these names that it left beside them. `save` does it at the latest, for checkpoints."""
-        if not self._put_aside:
+        if not self._put_aside or not (writes() and is_main()):
             return
         old = [*self.paths(), *[p for n in others if (p := self.directory / n).is_file()]]
         if old:
@@ -110,6 +112,8 @@ class CheckpointManager:
         self._put_aside = False
 
     def _rotate(self) -> None:
+        if not (writes() and is_main()):
+            return
         kept = {*self.paths()[-self.keep :], self.best}
         for p in self.directory.iterdir():
             stale = _PARTIAL.fullmatch(p.name)  # left by a process that was killed

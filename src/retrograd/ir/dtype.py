@@ -126,21 +126,32 @@ BY_CODE = {d.code: d for d in DTYPES}
 _NO_DTYPE = TypeError, ValueError, KeyError, SyntaxError, OverflowError, DeprecationWarning
 
 
+class _Default:
+    """What Python numbers are where no array says otherwise, in the whole program; set by
+    `set_default_dtype`."""
+
+    real: DType = float32
+    complex: DType = complex64
+
+
+DEFAULT = _Default()
+
+
 def as_dtype(value: Any) -> DType:
     """The `DType` meant by `value`: a `DType`, a NumPy dtype or type, a name, `float`, `int`.
 
-    The Python type `float` means float32 (the default for Python floats in `rg.tensor`), `int`
-    means int64, `bool` means bool and `complex` means complex64. Raises `DTypeError` for anything
-    retrograd cannot compute with, objects included.
+    The Python type `float` means what Python floats are (float32, unless `set_default_dtype` was
+    called), `complex` the complex numbers of that precision, `int` int64 and `bool` bool. Raises
+    `DTypeError` for anything retrograd cannot compute with, objects included.
     """
     if isinstance(value, DType):
         return value
     if value.__class__ in _NUMPY_CLASSES and value in _BY_NUMPY:
         return _BY_NUMPY[value]
     if value is float:
-        return float32
+        return DEFAULT.real
     if value is complex:
-        return complex64
+        return DEFAULT.complex
     try:
         found = None if value is None else _BY_NUMPY.get(np.dtype(value).newbyteorder("="))
     except _NO_DTYPE:

@@ -1,6 +1,9 @@
 """Neural networks: modules, layers, losses, initial values."""
 
+from typing import TYPE_CHECKING
+
 from retrograd.functions.tensor.sparse_grad import RowSparse
+from retrograd.lazy_import import attach as _attach
 from retrograd.nn import functional, init, lora, losses, utils
 from retrograd.nn.casting import MixedPrecision, cast
 from retrograd.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
@@ -197,6 +200,9 @@ from retrograd.nn.model_summary import ModelSummary, ModuleInfo, summary
 from retrograd.nn.module.buffer import Buffer
 from retrograd.nn.module.module import LoadResult, Module
 from retrograd.nn.module.parameter import Parameter
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = _attach(__name__)
 
 __all__ = [
     # modules

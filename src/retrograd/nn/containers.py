@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from retrograd.errors import OptionError, nearest
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn.module.module import Module
 from retrograd.nn.module.parameter import Parameter
@@ -25,42 +26,121 @@ class ModuleList(Module):
     """
 
     _inline = "_items"
+    _items: list[Module] | dict[str, Module]  # a dict where modules have names of their own
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         super().__init__()
-        self._items: list[Module] = []
+        self._items = []
         self.extend(modules)
 
-    def append(self, module: Module) -> ModuleList:
+    def append(self, module: Module) -> Self:
         """Add a module at the end."""
-        if not isinstance(module, Module):
-            raise TypeError(f"{type(self).__name__} holds modules, not {type(module).__name__}")
-        self._items.append(module)
+        self.add_module(str(len(self)), module)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> ModuleList:
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Add modules at the end."""
         for m in modules:
             self.append(m)
         return self
 
+    def insert(self, index: int, module: Module) -> Self:
+        """Add a module in front of the one at a place."""
+        if isinstance(self._items, dict):
+            raise OptionError("modules that have names are not inserted: make a new container")
+        self._items.insert(index, self._checked(module))
+        return self
+
+    def pop(self, index: int | slice) -> Any:
+        """Take out a module, which is returned."""
+        found = self[index]
+        del self[index]
+        return found
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a module at the end under a name, or put another in the place of the one that has it.
+
+        Names other than those of places are attributes: `net.conv`."""
+        m = self._checked(module)
+        if isinstance(self._items, list):
+            if name.isdecimal() and int(name) <= len(self):
+                self._items[int(name) : int(name) + 1] = [m]
+                return
+            self._items = {str(i): x for i, x in enumerate(self._items)}
+        self._items[name] = m
+
+    register_module = add_module
+
+    def _checked(self, module: Any) -> Module:
+        if not isinstance(module, Module):
+            raise TypeError(f"{type(self).__name__} holds modules, not {type(module).__name__}")
+        return module
+
+    def _listed(self) -> list[Module]:
+        return self._items if isinstance(self._items, list) else list(self._items.values())
+
     def __len__(self) -> int:
         return len(self._items)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._items)
+        return iter(self._listed())
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._items[index]
+        if isinstance(index, slice) and isinstance(self._items, dict):
+            return self._made_of(dict(list(self._items.items())[index]))
+        found = self._listed()[index]
         return self._made_of(found) if isinstance(found, list) else found
 
+    def __setitem__(self, index: int, module: Module) -> None:
+        self._listed()[index]  # `IndexError` for a place that there is not
+        if isinstance(self._items, dict):
+            self._items[list(self._items)[index]] = self._checked(module)
+        else:
+            self._items[index] = self._checked(module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        if isinstance(self._items, list):
+            del self._items[index]
+            return
+        names = list(self._items)[index]
+        for name in [names] if isinstance(names, str) else names:
+            del self._items[name]
+
+    def __add__(self, other: Iterable[Module]) -> Self:
+        return self._made_of([*self, *other])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        items = self.__dict__.get("_items")
+        if type(items) is dict and name in items:
+            items[name] = self._checked(value)
+        else:
+            super().__setattr__(name, value)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return _by_name(self, name)
+
     @classmethod
-    def _made_of(cls, modules: list[Module]) -> ModuleList:
+    def _made_of(cls, modules: Any) -> Self:
         return cls(modules)
 
 
+def _by_name(module: Any, name: str) -> Any:
+    """A module of a container as its attribute, as in PyTorch."""
+    items = module.__dict__.get("_items")
+    if type(items) is dict and name in items:
+        return items[name]
+    known = [*items, *dir(type(module))] if type(items) is dict else dir(type(module))
+    raise AttributeError(
+        f"{type(module).__name__!r} object has no attribute {name!r}{nearest(name, known)}",
+        name=name,
+        obj=module,
+    )
+
+
 class Sequential(ModuleList):
-    """Modules applied one after the other.
+    """Modules applied one after the other; or a dict of them, whose names are attributes then.
 
     Each takes the shape that the one before gives; the first that does not raises its `ShapeError`.
 
@@ -68,17 +148,25 @@ class Sequential(ModuleList):
     >>> model = rg.nn.Sequential(rg.nn.Linear(2, 8), rg.nn.ReLU(), rg.nn.Linear(8, 1))
     >>> model(rg.ones((4, 2))).shape
     (4, 1)
+    >>> rg.nn.Sequential({"hidden": rg.nn.Linear(2, 8), "act": rg.nn.ReLU()}).hidden.out_features
+    8
     """
 
-    def __init__(self, *modules: Module) -> None:
-        super().__init__(modules)
+    def __init__(self, *modules: Module | Mapping[str, Module]) -> None:
+        super().__init__()
+        if len(modules) == 1 and isinstance(modules[0], Mapping):
+            self._items = {}
+            for name, m in modules[0].items():
+                self.add_module(name, m)
+        else:
+            self.extend(modules)  # type: ignore[arg-type]
 
     @classmethod
-    def _made_of(cls, modules: list[Module]) -> Sequential:
-        return cls(*modules)
+    def _made_of(cls, modules: Any) -> Self:
+        return cls(modules) if isinstance(modules, dict) else cls(*modules)
 
     def forward(self, input: Any) -> Any:
-        for m in self._items:
+        for m in self._listed():
             input = m(input)
         return input
 
@@ -118,7 +206,7 @@ class _ByName(Module, Generic[T]):
 
 
 class ModuleDict(_ByName[Any]):
-    """Modules by name.
+    """Modules by name. A name that no method has is an attribute, too: `blocks.head`.
 
     `TypeError` for what is no module.
 
@@ -127,14 +215,41 @@ class ModuleDict(_ByName[Any]):
     (3,)
     """
 
-    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+    def __init__(
+        self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None
+    ) -> None:
         super().__init__()
         self.update(modules or {})
 
-    def update(self, modules: Mapping[str, Module]) -> None:
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add modules, or put others in their place."""
-        for name, m in modules.items():
+        for name, m in dict(modules).items():
             self[name] = m
+
+    def pop(self, name: str) -> Any:
+        """Take out a module, which is returned."""
+        return self._items.pop(name)
+
+    def clear(self) -> None:
+        """Take out all modules."""
+        self._items.clear()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__.get("_items", ()):
+            self[name] = value
+        else:
+            super().__setattr__(name, value)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return _by_name(self, name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a module, or put another in its place."""
+        self[name] = module  # type: ignore[assignment]
+
+    register_module = add_module
 
     def __setitem__(self, name: str, module: Module) -> None:
         if not isinstance(module, Module):

@@ -20,7 +20,6 @@ import numpy as np
 
 from retrograd.eager.leaf import stands_for_any
 from retrograd.eager.modes import backend
-from retrograd.eager.weak_types import DEFAULT
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions import creation
 from retrograd.functions.random.default import default_generator, manual_seed
@@ -28,6 +27,7 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.special import ndtri
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import as_dtype, as_shape, float64
+from retrograd.ir.dtype import DEFAULT
 from retrograd.memory_limit import check_new
 
 # The nonlinearities `calculate_gain` knows, without those that take a parameter.

@@ -1,5 +1,8 @@
 """All losses as functions; those of `nn.functional`, under one name."""
 
+from typing import TYPE_CHECKING
+
+from retrograd.lazy_import import attach as _attach
 from retrograd.nn.functional.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -35,6 +38,9 @@ from retrograd.nn.functional.segmentation_losses import (
     sigmoid_focal_loss,
     tversky_loss,
 )
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = _attach(__name__)
 
 __all__ = [
     "binary_cross_entropy",

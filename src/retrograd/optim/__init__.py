@@ -1,5 +1,8 @@
 """Optimizers, learning-rate schedules, gradient clipping."""
 
+from typing import TYPE_CHECKING
+
+from retrograd.lazy_import import attach as _attach
 from retrograd.optim import lr_scheduler, schedules, swa_utils
 from retrograd.optim.adafactor import Adafactor
 from retrograd.optim.adagrad import Adadelta, Adagrad
@@ -28,6 +31,9 @@ from retrograd.optim.rprop import Rprop
 from retrograd.optim.sgd import ASGD, SGD, Momentum, Nesterov
 from retrograd.optim.shampoo import SOAP, Shampoo
 from retrograd.optim.swa_utils import EMA, SWALR, AveragedModel, update_bn
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = _attach(__name__)
 
 __all__ = [
     "ASGD",

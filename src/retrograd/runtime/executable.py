@@ -24,9 +24,10 @@ from retrograd.passes import prepared
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.call_frame import CallFrame
 from retrograd.runtime.denormals import SubnormalCount, exactly, tells
+from retrograd.runtime.device_array import host
 from retrograd.runtime.disk_cache import current_store, key_of
 from retrograd.runtime.errors import answer, failure_of, index_to_find, what_to_ask
-from retrograd.runtime.executable_format import ExecutableRecord, Placement, place, recipe_of
+from retrograd.runtime.executable_format import BufferPlacement, ExecutableRecord, place, recipe_of
 from retrograd.runtime.fast_call import entry_of, is_unshared, specs_of
 from retrograd.runtime.fingerprint import program_key
 from retrograd.runtime.interrupt import interruptible
@@ -321,7 +322,7 @@ class Executable:
             self._plan = planning.KernelPlan(graph, self._donate, self._light)
         return self._plan
 
-    def place(self, sizes: Mapping[str, int]) -> Placement:
+    def place(self, sizes: Mapping[str, int]) -> BufferPlacement:
         """Where the memory of a call at these sizes lies. For the first sizes the store is asked: a
         plan takes longer to make than the code to load."""
         store = current_store()
@@ -330,7 +331,7 @@ class Executable:
         key = key_of(["placement", self._key, str([*sizes.items()])])
         found = store.load(key)
         if found is not None:
-            return Placement.from_bytes(found)
+            return BufferPlacement.from_bytes(found)
         placement = place(self.plan, sizes)
         store.save(key, placement.to_bytes())
         return placement
@@ -354,6 +355,7 @@ class Executable:
         results = last.quick(arrays) if last is not None else None
         if results is not None:
             return results
+        arrays[:] = map(host, arrays)  # those of another backend
         shaped = self.shaped_for(arrays)
         for j in self.donated.values():
             if not is_unshared(arrays, j):
@@ -390,12 +392,12 @@ class Executable:
             self.address, frame.address, frame.threads, frame.pace, self.subnormals.address
         )
 
-    def shares(self, placement: Placement) -> bool:
+    def shares(self, placement: BufferPlacement) -> bool:
         """Whether threads share the work of a call."""
         facts = self.recipe.facts
         return facts.threaded and (not self._named or placement.shared >= TUNING.parallel_grain_ns)
 
-    def peak_of(self, placement: Placement) -> int:
+    def peak_of(self, placement: BufferPlacement) -> int:
         """Bytes that a call allocates, with the scratch memory of each of its threads."""
         more = self.threads() - 1 if self.shares(placement) else 0
         return placement.peak + more * self.recipe.facts.scratch

@@ -1,8 +1,8 @@
 """Serialized metadata of a compiled program: what it takes to run it, kept in the disk cache.
 
 A process that finds the `ExecutableRecord` of a graph, and the object code it names, neither
-optimises nor plans nor compiles. Where sizes have names it also takes the `Placement` of those that
-come first.
+optimises nor plans nor compiles. Where sizes have names it also takes the `BufferPlacement` of
+those that come first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class BufferPlacement:
     """What a plan says once the sizes are known."""
 
     arena: int  # bytes
@@ -39,8 +39,8 @@ class Placement:
         return json.dumps(asdict(self)).encode()
 
     @staticmethod
-    def from_bytes(content: bytes) -> Placement:
-        return Placement(**json.loads(content))
+    def from_bytes(content: bytes) -> BufferPlacement:
+        return BufferPlacement(**json.loads(content))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class ExecutableRecord:
     facts: ExecutableLayout
     sizes: list[int | Dim]
     constants: list[Array]
-    placement: Placement | None  # None where it depends on the values of the sizes
+    placement: BufferPlacement | None  # None where it depends on the values of the sizes
 
     @property
     def first_temporary(self) -> int:
@@ -127,18 +127,18 @@ class ExecutableRecord:
             ExecutableLayout(**head["facts"]),
             [LiteralReader(d).size() for d in head["sizes"]],
             constants,
-            head["placement"] and Placement(**head["placement"]),
+            head["placement"] and BufferPlacement(**head["placement"]),
         )
 
 
-def place(plan: KernelPlan, sizes: Mapping[str, int]) -> Placement:
+def place(plan: KernelPlan, sizes: Mapping[str, int]) -> BufferPlacement:
     """The placement of a plan's buffers for these sizes."""
     found, own = plan.layout(sizes), plan.scratch.offsets
     offsets = [
         found.arena + own[b] if b in own else found.offsets.get(b, 0) for b in plan.temporaries
     ]
     peak = plan.peak_bytes(sizes, found)
-    return Placement(found.arena, offsets, peak, *_times(plan, sizes))
+    return BufferPlacement(found.arena, offsets, peak, *_times(plan, sizes))
 
 
 def _times(plan: KernelPlan, sizes: Mapping[str, int]) -> tuple[float, float]:

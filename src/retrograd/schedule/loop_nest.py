@@ -175,11 +175,13 @@ class ScatterNest(LoopNest):
 
     An iteration of the outermost loop has `slice_size` elements of the result to itself. Where it
     has not, threads share the `destinations`, of which the update goes to number `index`, and this
-    many elements belong to each."""
+    many elements belong to each. The first `updates` loops are over updates, those after them over
+    the elements of one."""
 
     kind = "scatter"
 
     slice_size: int | Dim
+    updates: int
     index: SSAValue | None = None
     destinations: int | Dim | None = None
 

@@ -42,6 +42,8 @@ from retrograd.tuning import TUNING
 class NodeLowering(NestBuilder):
     """Makes the nests of a stored node by its op."""
 
+    blocks_sums = True  # a scatter that adds many floats keeps the totals of blocks itself
+
     def nests(self) -> list[LoopNest]:
         node = self.node
         special = SPECIAL.get(node.op)
@@ -101,7 +103,7 @@ class NodeLowering(NestBuilder):
         x, position, updates = self.node.inputs
         axis, shared = self.node.attrs["axis"], self.node.attrs["shared"]
         end = axis + position.type.rank - shared
-        sums = isinstance(self.node.prim, ScatterAdd) and x.dtype.is_float
+        sums = self.blocks_sums and isinstance(self.node.prim, ScatterAdd) and x.dtype.is_float
         if sums and is_wide(x, axis) and not _at_most(1, updates.shape[axis:end]):
             total = self.scratch(x.type.with_dtype(float64))
             start = self.map(
@@ -112,8 +114,7 @@ class NodeLowering(NestBuilder):
         start = self.copy_of(x)
         nest, place, many = self._scattering(self.out)
         if sums and not _at_most(BLOCK, updates.shape[axis:end]):
-            own = sum(d != 1 for d in updates.shape[:end])
-            return [start, *self._in_blocks(nest, place, own, many)]
+            return [start, *self._in_blocks(nest, place, many)]
         return [start, nest]
 
     def slice_set(self) -> list[LoopNest]:
@@ -158,18 +159,16 @@ class NodeLowering(NestBuilder):
             op=self.node.op,
             vec=len(loops) - 1 if side_by_side else -1,
             slice_size=product(x.shape[apart + 1 :]),
+            updates=sum(d != 1 for d in updates.shape[:end]),
         )
         if apart == axis:
             nest.index, nest.destinations = at, x.shape[axis]
         return nest, (*index[:axis], at), product(x.shape[apart + 1 : axis + 1])
 
-    def _in_blocks(
-        self, nest: ScatterNest, place: Index, own: int, many: int | Dim
-    ) -> list[LoopNest]:
+    def _in_blocks(self, nest: ScatterNest, place: Index, many: int | Dim) -> list[LoopNest]:
         """A scatter that adds the updates of a place in blocks: before it, a nest that sets to 0
         how many of a block a place has had, and behind it, one that adds the totals of blocks to
-        what is there. `own` loops say which place it is, of `many` in an iteration of the
-        outermost."""
+        what is there. There are `many` places in an iteration of the outermost loop."""
         x, axis = self.out.type, self.node.attrs["axis"]
         shape = x.shape[: axis + 1]
         counts = self.scratch(TensorType(uint8, shape))
@@ -181,9 +180,10 @@ class NodeLowering(NestBuilder):
             nest.body,
             nest.stores,
             op=nest.op,
-            kept=own,
+            kept=nest.updates,
             vec=nest.vec,
             slice_size=nest.slice_size,
+            updates=nest.updates,
             index=nest.index,
             destinations=nest.destinations,
             counter=nest.body.offset(place, shape),

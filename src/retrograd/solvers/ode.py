@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from retrograd.transforms.grad import vjp
 from retrograd.transforms.vmap import vmap
 
 GRADIENTS = ("discrete", "adjoint")
+TIMES = ("t", "time", "times", "tau")  # names of a time
 
 
 def odeint(
@@ -43,8 +45,13 @@ def odeint(
     atol: float = 1e-9,
     max_steps: int = 10_000,
     gradient: str = "discrete",
+    tfirst: bool | None = None,
 ) -> Any:
     """The solution of `dy/dt = f(t, y)`, `y(ts[0]) = y0`, at the times `ts`.
+
+    f takes the time first, as in `scipy.integrate.solve_ivp` and torchdiffeq. For a function
+    `f(y, t)`, as SciPy's and JAX's `odeint` have it, say `tfirst=False`; one whose second parameter
+    is named `t` or `time` and the first is not is an `OptionError` unless `tfirst` is given.
 
     `y0` is a tree of floating arrays, and f returns one like it. The result is such a tree with a
     new first axis for the times, which rise or fall; the first entry is y0.
@@ -77,6 +84,7 @@ def odeint(
     if gradient not in GRADIENTS:
         raise OptionError(f"gradient is one of {GRADIENTS}, not {gradient!r}")
     need_function(f, "odeint")
+    f = _time_first(f, tfirst)
     need_arguments(f, (ts, y0), "odeint")
     y, back = flat(y0, "odeint")
     times = ts if isinstance(ts, Tensor) else tensor(ts)
@@ -98,6 +106,27 @@ def odeint(
     if gradient == "discrete":
         return vmap(back)(solve(slope, y, times))
     return vmap(back)(_with_adjoint(slope, y, times, solve))
+
+
+def _time_first(f: Callable[[Any, Any], Any], tfirst: bool | None) -> Callable[[Any, Any], Any]:
+    """f with the time as its first argument."""
+    if tfirst is None:
+        names = [*signature(f).parameters][:2] if _has_signature(f) else []
+        if len(names) == 2 and names[1] in TIMES and names[0] not in TIMES:
+            raise OptionError(
+                f"odeint calls f(t, y), and the parameters of this f are {names[0]!r} and "
+                f"{names[1]!r}: give tfirst=False for a function f(y, t), tfirst=True to have it "
+                "called as it is"
+            )
+    return f if tfirst is None or tfirst else lambda t, y: f(y, t)
+
+
+def _has_signature(f: Any) -> bool:
+    try:
+        signature(f)
+    except (TypeError, ValueError):  # written in C
+        return False
+    return True
 
 
 def _integrated(

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from retrograd import pytree
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.conversion import promote
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, OptionError, ShapeError
@@ -48,6 +49,7 @@ S = TypeVar("S")
 Y = TypeVar("Y")
 
 
+@respells
 def scan(
     f: Callable[[Any, Any], tuple[S, Y]],
     carry: Any,
@@ -221,6 +223,7 @@ def _bound(value: Any, name: str) -> Tensor:
     return Tensor(cast(node, int64))
 
 
+@respells
 def while_loop(
     cond: Callable[[Any], Any],
     body: Callable[[Any], S],
@@ -291,6 +294,7 @@ def _condition(value: Any, what: str) -> Node:
     )
 
 
+@respells
 def cond(pred: Any, f: Callable[..., Y], g: Callable[..., Y], *args: Any) -> Y:
     """`f(*args)` if `pred` is true, otherwise `g(*args)`.
 

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from retrograd import pytree
 from retrograd.autodiff import batched
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import LEAKED
 from retrograd.eager.listeners import shown
@@ -29,6 +30,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@respells
 def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Transformed[P, R]:
     """A function that applies f to each sample of a stack, in one graph.
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
+from retrograd.backend_registry import compile_graph
 from retrograd.ir import Dim, spec
 from retrograd.runtime.backend import Array
-from retrograd.runtime.backends import compile_graph
 
 N = Dim("N")
 DTYPES = ("float32", "float64", "complex128")

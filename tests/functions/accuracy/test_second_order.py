@@ -18,7 +18,7 @@ from tests.functions.accuracy.curvature import VALUES, study
 EXCEPTIONS = {
     "rg.special.zeta": "no derivative in its first argument is offered: it is NaN",
     **{
-        f"rg.special.{f}": "no derivatives in its parameters are offered: they are NaN"
+        f"rg.special.{f}": "no second derivatives in its parameters are offered: they are NaN"
         for f in ("hyp1f1", "hyp2f1")
     },
     "rg.nn.functional.gaussian_nll_loss": "variances below eps get the gradient of eps, on purpose",
@@ -42,12 +42,6 @@ KINKS = {(f"rg.{f}", kind) for f in SORTED for kind in ("zeros", "equal")}
 KINKS |= {(f"rg.{f}", "zeros") for f in ("nanpercentile", "nanquantile")}
 # At these delta is as large as the error; poch jumps in m where a is -1, -2 ...
 KINKS |= {("rg.special.huber", "zeros"), ("rg.special.poch", "zeros")}
-# Where a probability is 0 or 1, or lambda 0, the first derivative is right and the second NaN.
-EDGES = {
-    "zeros": "bdtr bdtrc boxcox1p gammaincinv nbdtr nbdtrc nbdtri pdtr pdtrc",
-    "ties": "bdtr bdtrc betainccinv gammaincinv gammainccinv nbdtr nbdtrc nbdtri",
-}
-NAN = {(f"rg.special.{f}", kind) for kind, names in EDGES.items() for f in names.split()}
 NAMES = [n for n in listed() if not n.startswith("rg.random") and n not in EXCEPTIONS]
 
 
@@ -199,8 +193,6 @@ def points(names: Iterable[str]) -> list[Any]:
             id=f"{name}-{kind}",
             marks=[pytest.mark.xfail(reason="a kink that the study takes for smooth", strict=True)]
             if (name, kind) in KINKS
-            else pytest.mark.xfail(reason="second derivatives are NaN at edges of the domain")
-            if (name, kind) in NAN
             else [],
         )
         for name in names

@@ -105,3 +105,13 @@ def test_derivatives_of_a_product_of_low_rank():
     h = 1e-5
     zero = rg.tensor(0.0, dtype=rg.float64)
     np.testing.assert_allclose(rg.grad(f)(zero).item(), (g(h) - g(-h)) / (2 * h), rtol=1e-6)
+
+
+def test_the_limit_has_a_second_name():
+    """That of NumPy and PyTorch."""
+    a, b = np.diag([1.0, 0.5, 1e-3]), np.ones(3)
+    want = np.linalg.lstsq(a, b, rcond=0.01)[0]
+    for found in (rg.linalg.lstsq(a, b, 0.01), rg.linalg.lstsq(a, b, rcond=0.01)):
+        np.testing.assert_allclose(found.solution.numpy(), want, atol=1e-12)
+    with pytest.raises(rg.OptionError, match="two names"):
+        rg.linalg.lstsq(a, b, rcond=0.01, rtol=0.01)

@@ -35,6 +35,9 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     "select": (lambda: rg.tensor(A).select(1, -1), A[:, -1]),
     "unfold": (lambda: rg.tensor(A).unfold(1, 2, 1),
                np.lib.stride_tricks.sliding_window_view(A, 2, 1)),
+    "view as its own dtype": (lambda: rg.tensor(A).view(rg.float64), A),
+    "view as real": (lambda: rg.tensor(A + 2j * A).view(rg.float64), (A + 2j * A).view(np.float64)),
+    "view as complex": (lambda: rg.tensor(A).view(rg.complex128), A.view(np.complex128)),
     "diag_embed above": (lambda: rg.diag_embed(A[0], 1), np.diag(A[0], 1)),
     "diag_embed below": (lambda: rg.diag_embed(A[0], -2), np.diag(A[0], -2)),
     "roll": (lambda: rg.roll(A, shifts=(1, 2), dims=(0, 1)), np.roll(A, (1, 2), (0, 1))),
@@ -47,3 +50,14 @@ def test_values(name: str) -> None:
     found, wanted = CASES[name][0](), np.asarray(CASES[name][1])
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_view_between_complex_numbers_and_their_parts() -> None:
+    """A gradient comes back as it was viewed; pairs need an even size."""
+    z = np.array([1 + 2j, 3 - 1j])
+    found = rg.grad(lambda x: (x.view(rg.complex128) * (2 - 1j)).real.sum())(z.view(np.float64))
+    np.testing.assert_array_equal(found.numpy(), [2, 1, 2, 1])
+    with pytest.raises(rg.ShapeError, match=r"pairs in the last axis of \(3,\)"):
+        rg.ones(3).view(rg.complex64)
+    with pytest.raises(rg.OptionError, match="bits"):
+        rg.tensor(1 + 2j).view(rg.float32)

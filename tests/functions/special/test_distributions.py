@@ -109,3 +109,33 @@ def test_slope_in_the_middle() -> None:
                 / (np.sqrt(df * np.pi) * scipy.special.gamma(df / 2))
             )
             assert slope * back == pytest.approx(1.0, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("df", "p"), [(0.02, 0.3), (0.5, 0.45), (3.0, 0.3), (30.0, 1e-3), (1e6, 0.1), (1e6, 0.01)]
+)
+def test_students_quantiles_from_either_end_of_the_beta_distribution(df: float, p: float) -> None:
+    """Few degrees of freedom have far quantiles beside the centre, many have near ones beyond."""
+    with rg.backend("reference"):
+        t = rg.special.stdtrit(double(df), double(p)).item()
+    with mp.workdps(40):
+        n, x = mp.mpf(df), mp.mpf(t)
+        tail = mp.betainc(n / 2, mp.mpf(0.5), 0, n / (n + x * x), regularized=True) / 2
+        density = (1 + x * x / n) ** (-(n + 1) / 2) / mp.beta(n / 2, mp.mpf(0.5)) / mp.sqrt(n)
+        wrong = float((tail - mp.mpf(p)) / density / x)
+    assert abs(wrong) < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("dfn", "dfd", "p"), [(0.025, 1.215, 0.644), (200.0, 3.0, 0.01), (2.0, 2.0, 1e-10)]
+)
+def test_quantiles_of_f_from_either_end(dfn: float, dfd: float, p: float) -> None:
+    with rg.backend("reference"):
+        x = rg.special.fdtri(double(dfn), double(dfd), double(p)).item()
+    with mp.workdps(60):
+        a, b = mp.mpf(dfn) / 2, mp.mpf(dfd) / 2
+        y = dfn * mp.mpf(x)
+        w = y / (dfd + y)
+        density = w**a * (1 - w) ** b / mp.beta(a, b) / x
+        wrong = float((mp.betainc(a, b, 0, w, regularized=True) - mp.mpf(p)) / density / x)
+    assert abs(wrong) < 1e-13

@@ -102,3 +102,22 @@ def test_where_branches_meet() -> None:
         assert rg.grad(rg.grad(rg.special.exprel))(zero).item() == pytest.approx(1 / 3, rel=1e-15)
         assert rg.grad(rg.special.huber, argnums=1)(double(1.0), double(-3.0)).item() == -1.0
         assert rg.grad(rg.special.pseudo_huber, argnums=1)(zero, x).item() == 0.0
+
+
+@pytest.mark.parametrize(("f", "at"), [(rg.special.boxcox, 0.0), (rg.special.boxcox1p, -1.0)])
+@pytest.mark.parametrize("s", [0.5, 1.0, 1.5, 2.0, 3.0])
+def test_box_cox_where_the_power_is_of_zero(f: Any, at: float, s: float) -> None:
+    """`x**(s - 1)` is the slope, `(s - 1) x**(s - 2)` the next; in s those of `-1 / s`."""
+    with rg.backend("reference"):
+        slope = rg.grad(f)
+        with np.errstate(divide="ignore"):
+            expected = (
+                np.float64(0) ** (s - 1),
+                0.0 if s == 1 else (s - 1) * np.float64(0) ** (s - 2),
+            )
+        assert f(at, np.float64(s)).item() == pytest.approx(-1 / s)
+        assert slope(np.float64(at), s).item() == expected[0]
+        assert rg.grad(slope)(np.float64(at), s).item() == expected[1]
+        by_power = rg.grad(f, argnums=1)
+        np.testing.assert_allclose(by_power(at, np.float64(s)).item(), 1 / s**2)
+        np.testing.assert_allclose(rg.grad(by_power, 1)(at, np.float64(s)).item(), -2 / s**3)

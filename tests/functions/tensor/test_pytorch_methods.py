@@ -91,3 +91,17 @@ def test_sums_along_dim():
     np.testing.assert_allclose(rg.nanquantile(x, 0.5, dim=1).numpy(), [1.0, 3.5])
     with pytest.raises(rg.OptionError, match="two names"):
         rg.nanmean(x, axis=0, dim=1)
+
+
+def test_repeat_is_pytorchs_where_it_cannot_be_numpys() -> None:
+    x, v = np.arange(24).reshape(2, 3, 4), np.arange(3)
+    for array, counts in ((x, (1, 2, 1)), (x, (2, 1, 1, 3)), (v, (2, 1)), (v, (3, 2, 1))):
+        found = rg.asarray(array).repeat(*counts)
+        assert found.tolist() == np.tile(array, counts).tolist()
+    assert rg.asarray(v).repeat(2).tolist() == [0, 0, 1, 1, 2, 2]
+    assert rg.asarray(x).repeat(2, axis=1).shape == (2, 6, 4)
+    for array, counts in ((x, (2, 1)), (x, (2, -1)), (v, (2, 0)), (x, (2, 5))):
+        with pytest.raises(rg.OptionError, match="means two things"):
+            rg.asarray(array).repeat(*counts)
+    with pytest.raises(rg.OptionError, match="means two things"):
+        rg.asarray(x).repeat(1, 2, 1, axis=0)

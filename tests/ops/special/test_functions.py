@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import retrograd as rg
 from retrograd.ir import full
 from retrograd.ops.special import functions as f
 from tests.ops.derive import derive
@@ -63,3 +64,44 @@ def test_even_functions_have_slope_zero_at_the_origin():
     for op in (f.j0, f.i0e):
         assert derive(op, 0.0)[:2] == (1, 0)
     assert derive(f.j1, 0.0)[:2] == (0, 0.5)
+
+
+def slopes(f, x, count):
+    """f at x and its first derivatives."""
+    found = []
+    for _ in range(count):
+        found.append(f(np.float64(x)).item())
+        f = rg.grad(f)
+    return found
+
+
+@pytest.mark.parametrize("a", [1, 2, 3, 5])
+def test_the_gamma_distribution_at_zero(a):
+    """To the fourth order, by the series of the density, `x^(a-1) exp(-x) / (a-1)!`."""
+    terms = [0] * a + [(-1) ** k / math.factorial(k) / math.factorial(a - 1) for k in range(5)]
+    expected = [0, *(terms[n] * math.factorial(n - 1) for n in range(1, 5))]
+    with rg.backend("reference"):
+        found = slopes(lambda x: rg.special.gammainc(float(a), x), 0.0, 5)
+    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (1, 3), (2, 1), (2, 4), (3, 2)])
+@pytest.mark.parametrize("x", [0.0, 1.0])
+def test_the_beta_distribution_at_its_ends(a, b, x):
+    """To the fourth order, where the density is a polynomial."""
+    density = np.polynomial.Polynomial([0] * (a - 1) + [1]) * np.polynomial.Polynomial([1, -1]) ** (
+        b - 1
+    )
+    scale = math.factorial(a + b - 1) / math.factorial(a - 1) / math.factorial(b - 1)
+    expected = [x, *(scale * density.deriv(n)(x) for n in range(4))]
+    with rg.backend("reference"):
+        found = slopes(lambda t: rg.special.betainc(float(a), float(b), t), x, 5)
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+
+
+def test_densities_that_are_no_powers_of_whole_numbers_at_zero():
+    """`x^1.5` has a slope of 0 and an infinite curvature; that of `x^0.5` is infinite at once."""
+    with rg.backend("reference"):
+        assert slopes(lambda x: rg.special.gammainc(2.5, x), 0.0, 4) == [0, 0, 0, math.inf]
+        assert slopes(lambda x: rg.special.gammainc(1.5, x), 0.0, 3) == [0, 0, math.inf]
+        assert slopes(lambda x: rg.special.betainc(0.5, 2.0, x), 0.0, 3) == [0, math.inf, -math.inf]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import mpmath
 import numpy as np
 import pytest
+import scipy.special
 
 from retrograd.ops.special import reference as r
 
@@ -101,3 +102,16 @@ def test_hurwitz_zeta_of_very_large_exponents_is_its_first_term():
     q = np.array([2.0, 2.0, 2.0, 1.0 + 2.0**-51, 1.0, 0.5, INF])
     first = float(mpmath.power(1 + mpmath.mpf(2) ** -51, -int(1e17)))
     np.testing.assert_allclose(r.zeta(s, q), [0, 0, 0, first, 1, INF, 0], rtol=1e-12)
+
+
+def test_digamma_where_scipy_is_absent():
+    """Within a few units of its size around; poles and ends as SciPy has them."""
+    x = np.concatenate([np.linspace(-9.7, 20, 300), [1e-300, 1e-5, 1e5, 1e300, 1.4616321449683622]])
+    with mpmath.workdps(40):
+        exact = [float(mpmath.digamma(mpmath.mpf(float(t)))) for t in x]
+    found = r.digamma_by_series(x)
+    scale = np.maximum(np.abs(exact), 1)
+    assert (np.abs(found - exact) <= 1e-14 * scale).all()
+    edges = np.array([0.0, -0.0, -1.0, -3.0, np.inf, -np.inf, np.nan])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(r.digamma_by_series(edges), scipy.special.digamma(edges))

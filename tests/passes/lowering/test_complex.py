@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.backend_registry import compile_graph
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, Trait, complex64, lookup, spec
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.passes.lowering.complex import RULES, lower_complex
 from retrograd.passes.lowering.complex_math import FUNCTIONS
-from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.executable import Executable
 from tests.samples import RECORDS
 

@@ -10,11 +10,11 @@ import mpmath
 import numpy as np
 import pytest
 
+from retrograd.backend_registry import compile_graph
 from retrograd.ir import Graph, complex64, complex128, lookup, spec
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array
-from retrograd.runtime.backends import compile_graph
 
 UNARY = [
     n for n, op in ELEMENTWISE.items() if "complex" in op.kinds and op.arity == 1 and n != "neg"

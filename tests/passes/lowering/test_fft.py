@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from retrograd.backend_registry import compile_graph, start_graph
 from retrograd.errors import MemoryLimitError
 from retrograd.ir import Graph, float32, float64, spec
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import input_node
 from retrograd.passes.lowering.fft import fourier
-from retrograd.runtime.backends import compile_graph, start_graph
 from retrograd.runtime.executors.reference import ReferenceProgram
 
 

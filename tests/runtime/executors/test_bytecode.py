@@ -8,6 +8,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.autodiff import gradient
+from retrograd.backend_registry import compile_graph
 from retrograd.ir import Dim, Graph, float64, full, spec
 from retrograd.ops import elementwise as el
 from retrograd.ops.index import Gather
@@ -15,7 +16,6 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg import Cholesky
 from retrograd.ops.shape import reshape
 from retrograd.passes import optimize
-from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.executors.bytecode import BytecodeExecutor
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.tiered import TieredProgram, is_long

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.backend_registry import start_graph
 from retrograd.eager.program_cache import PROGRAMS
 from retrograd.ir import Dim, Graph, Node, float32, spec
 from retrograd.ir.node import nested
@@ -17,7 +18,6 @@ from retrograd.ops import elementwise as el
 from retrograd.ops.leaf import input_node
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import Slice, reshape
-from retrograd.runtime.backends import start_graph
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.graph_family import FAMILIES, Generalization, Unlike, skeleton
 from retrograd.tuning import TUNING

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from retrograd.backend_registry import start_graph
 from retrograd.functions.broadcasting import broadcast_to
 from retrograd.ir import Dim, Graph, float32, spec
 from retrograd.ops import elementwise as el
@@ -12,7 +13,6 @@ from retrograd.ops.conv import Conv
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ReduceSum
-from retrograd.runtime.backends import start_graph
 from retrograd.runtime.executors import op_kernels
 from retrograd.runtime.executors.tiered import Patience, TieredProgram, compiling_cost
 from retrograd.tuning import TUNING

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.backend_registry import compile_graph
 from retrograd.errors import IndexRangeError
 from retrograd.ir import Dim, Graph, float32, int64, spec
 from retrograd.ops.elementwise import exp, tanh
@@ -17,7 +18,6 @@ from retrograd.ops.scan import CumSum
 from retrograd.ops.scatter import ScatterSet
 from retrograd.ops.shape import Flip, Permute, Slice, SliceSet, expand
 from retrograd.runtime import fast_call
-from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.executable import Executable
 from retrograd.schedule.loop_nest import MapNest
 from retrograd.schedule.planning import KernelPlan

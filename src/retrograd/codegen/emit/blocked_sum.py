@@ -43,7 +43,7 @@ class Chains:
         known = None if isinstance(size, Dim) else -(-size // self._step(number))
         order = self.order
         if known is not None and known <= order.block:
-            return emit_loop(w, number, self._terms(number), self.kinds, start)
+            return emit_loop(w, number, self.terms(number), self.kinds, start)
         if known is not None and known <= order.batch:
             part = order.block if known <= order.group else order.group
             return self._one_by_one(number, part, w.bounds(number), start)
@@ -52,9 +52,10 @@ class Chains:
 
     def _step(self, number: int) -> int:
         """How many iterations of a loop one term is made of."""
-        return self.w.lanes if number == self.w.nest.vec else 1
+        w = self.w
+        return w.lanes * w.team if number == w.nest.vec else 1
 
-    def _terms(self, number: int) -> Callable[[Carried], Carried]:
+    def terms(self, number: int) -> Callable[[Carried], Carried]:
         if number == len(self.w.nest.loops) - 1:
             return self.take
         return lambda totals: self._added(totals, self.summed(number + 1, self.neutral))
@@ -73,18 +74,18 @@ class Chains:
         w, (first, last) = self.w, bounds
         size = terms * self._step(number)
         loop = w.open_loop(last, size, first, self._listed(start))
-        with self._within(number, loop.counter, size, last) as inside:
+        with self.within(number, loop.counter, size, last) as inside:
             if terms == self.order.block:
                 if looks(w, number):
                     look(w)
-                total = emit_loop(w, number, self._terms(number), self.kinds, self.neutral)
+                total = emit_loop(w, number, self.terms(number), self.kinds, self.neutral)
             else:
                 total = self._one_by_one(number, terms // PARTS, inside, self.neutral)
         w.close_loop(loop, self._added(loop.values, total))
         return loop.values
 
     @contextmanager
-    def _within(self, number: int, first: str, size: int, last: str) -> Iterator[tuple[str, str]]:
+    def within(self, number: int, first: str, size: int, last: str) -> Iterator[tuple[str, str]]:
         """The bounds of a loop while it goes through so much, from `first` on, up to `last`."""
         w, before = self.w, self.w.ranges.get(number)
         w.declare("i64 @llvm.smin.i64(i64, i64)")
@@ -116,7 +117,7 @@ class Chains:
         carried = [("i64", "0"), *self._listed(self.neutral)]
         batches = w.open_loop(last, size, first, carried)
         count = batches.values[0]
-        with self._within(number, batches.counter, size, last) as inside:
+        with self.within(number, batches.counter, size, last) as inside:
             total = self._one_by_one(number, self.order.group, inside, self.neutral)
         # The last one has nothing to wait for: all that waits is added to it.
         ended = w.new(f"icmp eq i64 {inside[1]}, {last}")

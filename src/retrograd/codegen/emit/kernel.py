@@ -70,6 +70,12 @@ class KernelEmitter(FunctionBuilder):
         self.turned: dict[tuple[SSAValue, int], str] | None = None
         self.step = ""
         self.even = True  # the rows of a tile follow one another
+        # Of a nest whose iterations are threads of their own (`retrograd.nvptx`): the counters of
+        # loops of which one iteration is written; how many threads go through a row together, each
+        # in the place of a lane, and which lane this one is.
+        self.fixed: dict[int, str] = {}
+        self.team, self.lane = 1, "0"
+        self.team_loop = -1  # that they share, if it is not `vec`
 
     # -- parameters ---------------------------------------------------------------------------
     def parameter(self, what: Buffer | Dim) -> str:
@@ -314,6 +320,10 @@ class KernelEmitter(FunctionBuilder):
     def bounds(self, number: int) -> tuple[str, str]:
         """Where a loop starts and ends."""
         return self.ranges.get(number) or ("0", self.size(self.nest.loops[number]))
+
+    def across(self, kind: str, x: str, step: int) -> str:
+        """What the thread of a team that is `step` lanes away has."""
+        raise NotImplementedError("threads of a CPU go through rows alone")
 
     # -- values -------------------------------------------------------------------------------
     def place(self, depth: int) -> None:

@@ -97,8 +97,12 @@ def emit_loops(w: KernelEmitter, first: int, last: int, inside: Inside, kinds: S
 def emit_loop(w: KernelEmitter, number: int, inside: Inside, kinds: Sequence[str] = (),
          values: Carried | None = None) -> Carried:  # fmt: skip
     """One loop of the nest."""
+    if number in w.fixed:
+        return _at(w, number, [w.fixed[number]], inside, values or [])
     how = _plain
-    if number == w.nest.vec and w.lanes > 1:
+    if w.team > 1 and number in (w.nest.vec, w.team_loop):
+        how = _in_team
+    elif number == w.nest.vec and w.lanes > 1:
         how = _lanes
     elif number == w.nest.tile and w.rows > 1:
         how = _tiled
@@ -186,6 +190,15 @@ def _plain(
     if start == "0" and end == "1":
         return _at(w, number, ["0"], inside, values)
     return _loop(w, number, (start, end), 1, inside, kinds, values)
+
+
+def _in_team(
+    w: KernelEmitter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+) -> Carried:
+    """The iterations that a lane would take, by the thread in its place."""
+    start, end = w.bounds(number)
+    first = w.new(f"add nsw i64 {start}, {w.lane}")
+    return _loop(w, number, (first, end), w.team, inside, kinds, values)
 
 
 def _lanes(

@@ -143,6 +143,8 @@ class Accumulation:
     def trees(self, vectors: list[str]) -> list[str]:
         """The partial results of each vector as one: upper half with lower half, until one is
         left. Vectors are halved together, so that one operation serves all of them."""
+        if self.w.team > 1:
+            return [self._in_team(x) for x in vectors]
         if self.lanes == 1:
             return vectors
         held = vectors
@@ -161,6 +163,14 @@ class Accumulation:
             self.w.new(f"extractelement {self.type} {held[k // each]}, i64 {k % each * apart}")
             for k in range(len(vectors))
         ]
+
+    def _in_team(self, x: str) -> str:
+        """The same between threads, all of which get the result."""
+        step = self.w.team
+        while step > 1:
+            step //= 2
+            x = self.combine(x, self.w.across(self.scalar, x, step))
+        return x
 
     def _together(self, a: str, b: str, parts: int) -> str:
         """Two vectors as one, with so many partial results of each row, half of what they have."""
@@ -207,7 +217,7 @@ def reduction(w: KernelEmitter, nest: ReductionNest) -> None:
         if isinstance(nest, RowReduction):
             totals = a.trees(totals)
         for t, total in enumerate(totals):
-            _finish(w, nest, a, store, total, t)
+            finish(w, nest, a, store, total, t)
         return []
 
     emit_loops(w, 0, nest.kept, result)
@@ -242,7 +252,7 @@ def _so_far(w: KernelEmitter, a: Accumulation, store: Store, t: int) -> str:
     return w.new(f"select i1 {w.first}, {a.type} {a.neutral}, {a.type} {there}")
 
 
-def _finish(
+def finish(
     w: KernelEmitter, nest: ReductionNest, a: Accumulation, store: Store, total: str, t: int
 ) -> None:
     """Write a reduced value, in the dtype of the buffer."""

@@ -42,8 +42,16 @@ _ATANH = (
 )
 # fmt: on
 _SQRT_HALF_BITS = bits_of(math.sqrt(0.5), DOUBLE)
-_TWO_BY_LN2 = (2.8853900817779268, 4.0710547481862066e-17)
-_THIRD = (0.3333333333333333, 1.850371707708594e-17)
+# As sums of two floats.
+_TWO_BY_LN2 = {
+    "float32": (2.88539, 3.851926e-08),
+    "float64": (2.8853900817779268, 4.0710547481862066e-17),
+}
+_THIRD = {
+    "float32": (0.33333334, -9.934108e-09),
+    "float64": (0.3333333333333333, 1.850371707708594e-17),
+}
+_FAR = {"float32": 160.0, "float64": 1100.0}  # powers of two that are infinite, or zero
 
 
 def _special_logarithm(a: Term, y: Term) -> Term:
@@ -65,24 +73,28 @@ def _single(a: Term, b: Term) -> Term:
     return (polynomial(r, _EXP2) * power_of_two(t.bits(), DOUBLE)).single()
 
 
-def _double(a: Term, b: Term) -> Term:
-    """The same in sums of two doubles, with about 65 bits."""
+def _in_pairs(a: Term, b: Term) -> Term:
+    """The same in sums of two floats; of doubles these have about 65 bits."""
+    form = a.format
+    far = _FAR[form.dtype.name]
     high, low = _log2(a)
     high = _special_logarithm(a, high)
     v = b * high
     rest = fma(b, low, fma(b, high, -v))
-    rest = choose(abs(v) < 1100.0, rest, rest.like(0))
-    v = at_least(at_most(v, 1100.0), -1100.0)
-    magic = DOUBLE.magic + 2 * DOUBLE.bias
+    rest = choose(abs(v) < far, rest, rest.like(0))
+    v = at_least(at_most(v, far), -far)
+    magic = form.magic + 2 * form.bias
     t = v + magic
     r = ((v - (t - magic)) + rest) * math.log(2)
-    return scaled(excess(r) + 1.0, t.bits(), DOUBLE)
+    return scaled(excess(r) + 1.0, t.bits(), form)
 
 
 def _log2(a: Term) -> tuple[Term, Term]:
     """`log2(a) = k + (2 / ln 2) atanh(s)`, `s = f / (2 + f)`, of `a = 2^k (1 + f)`, as a sum of two
-    doubles. `atanh(s) = s + s (s^2 / 3 + s^4 T(s^2))`; of `s`, `s^2` and the third the rest is kept
+    floats. `atanh(s) = s + s (s^2 / 3 + s^4 T(s^2))`; of `s`, `s^2` and the third the rest is kept
     as well, of the last term it is too small to count."""
+    name = a.format.dtype.name
+    third, two_by_ln2 = _THIRD[name], _TWO_BY_LN2[name]
     k, f = split(a)
     # s + s_low
     below = f + 2.0
@@ -93,17 +105,17 @@ def _log2(a: Term) -> tuple[Term, Term]:
     # w + w_low = s^2 / 3 + s^4 T
     z = s * s
     z_low = fma(s + s, s_low, fma(s, s, -z))
-    w = z * _THIRD[0]
-    w_low = fma(z, _THIRD[0], -w)
-    w_low = fma(z, _THIRD[1], fma(z_low, _THIRD[0], w_low))
+    w = z * third[0]
+    w_low = fma(z, third[0], -w)
+    w_low = fma(z, third[1], fma(z_low, third[0], w_low))
     w_low = fma(z * z, polynomial(z, _ATANH), w_low)
     # h + h_low = s + s w
     u = s * w
     h = s + u
     h_low = ((s - h) + u) + fma(s, w_low, fma(s_low, w, fma(s, w, -u) + s_low))
     # times 2 / ln 2, plus k
-    m = h * _TWO_BY_LN2[0]
-    m_low = fma(h_low, _TWO_BY_LN2[0], fma(h, _TWO_BY_LN2[1], fma(h, _TWO_BY_LN2[0], -m)))
+    m = h * two_by_ln2[0]
+    m_low = fma(h_low, two_by_ln2[0], fma(h, two_by_ln2[1], fma(h, two_by_ln2[0], -m)))
     high = k + m
     return high, ((k - high) + m) + m_low
 
@@ -129,14 +141,14 @@ _SIMPLE: dict[float, Callable[[Term], Term]] = {
     0.5: _root,
     -0.5: _inverse_root,
 }
-_CONSTANT: dict[float, Emit] = {value: formula(f) for value, f in _SIMPLE.items()}
+CONSTANT: dict[float, Emit] = {value: formula(f) for value, f in _SIMPLE.items()}
 
 
 @formula
 def _pow(x: Term, y: Term) -> Term:
     """The power of `|x|`, then the rules of C99 for signs and special values."""
     a = abs(x)
-    p = _single(a, y) if x.format is SINGLE else _double(a, y)
+    p = _single(a, y) if x.format is SINGLE and x.at.doubles else _in_pairs(a, y)
     p = choose(a.equals(1.0), choose(y.is_nan(), y, p.like(1)), p)  # even to an infinite power
     whole = y.equals(y.intrinsic("trunc"))
     half = y * 0.5
@@ -154,7 +166,7 @@ _any_pow = outlined("pow", _pow)
 
 
 def pow(at: OpBuilder, x: str, y: str) -> str:
-    for value, emit in _CONSTANT.items():
+    for value, emit in CONSTANT.items():
         if y == at.number(value):
             return emit(at, x)
     return _any_pow(at, x, y)

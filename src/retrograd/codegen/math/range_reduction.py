@@ -15,16 +15,16 @@ from collections.abc import Callable
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.math.term import Term, choose, either, fma
 from retrograd.codegen.op_builder import Emit, OpBuilder, one_by_one
-from retrograd.ir import float32, float64, int64
+from retrograd.ir import float64, int64
 
 _HALF_PI = {
     "float32": (1.5707964, -4.371139e-08, -1.7151245e-15),
     "float64": (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
 }
 _LIMIT = {"float32": 2.0**17, "float64": 2.0**30}
-_BITS = 1216  # of 2/pi: the largest exponent, 971, and 190, and 53 that are lost, and some
-_FRACTION = 190
-_TWO_BY_PI = int(
+TWO_BY_PI_BITS = 1216  # of 2/pi: the largest exponent, 971, and 190, and 53 that are lost, and some
+FRACTION_BITS = 190
+TWO_BY_PI = int(
     "A2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561B7246E3A424D"
     "D2E006492EEA09D1921CFE1DEB1CB129A73EE88235F52EBB4484E99C7026B45F7E413991D639"
     "835339F49C845F8BBDF9283B1FF897FFDE05980FEF2F118B5A0A6D1F6D367ECF27CB09B74F46"
@@ -55,9 +55,9 @@ def reduced(a: Term) -> tuple[Term, Term]:
 
 
 def _multiplication() -> str:
-    """A large `%a` times 2/pi, modulo 4: three words, the lowest first, `_FRACTION` bits behind the
-    point. In steps of 32 bits of 2/pi, multiplied by the two halves of the significand: no sum has
-    more than 64 bits, and LLVM takes long for products that have."""
+    """A large `%a` times 2/pi, modulo 4: three words, the lowest first, `FRACTION_BITS` bits behind
+    the point. In steps of 32 bits of 2/pi, multiplied by the two halves of the significand: no sum
+    has more than 64 bits, and LLVM takes long for products that have."""
     w = FunctionBuilder(lambda _: None)
     half = (1 << 32) - 1
     bits = w.new("bitcast double %a to i64")
@@ -65,7 +65,7 @@ def _multiplication() -> str:
     fraction = w.new(f"and i64 {bits}, {(1 << 52) - 1}")
     significand = w.new(f"or i64 {fraction}, {1 << 52}")
     low, high = w.new(f"and i64 {significand}, {half}"), w.new(f"lshr i64 {significand}, 32")
-    skipped = w.new(f"sub i64 {_BITS - _FRACTION + 1075}, {exponent}")
+    skipped = w.new(f"sub i64 {TWO_BY_PI_BITS - FRACTION_BITS + 1075}, {exponent}")
     first, shift = w.new(f"lshr i64 {skipped}, 5"), w.new(f"and i64 {skipped}, 31")
     start = w.new(f"getelementptr i32, ptr @math.two_by_pi, i64 {first}")
     loop = w.open_loop("6", carried=[("i64", "0"), ("i64", "0")])
@@ -90,7 +90,7 @@ _PRODUCT = _multiplication()
 
 def _table() -> str:
     """2/pi in words of 32 bits, the lowest first."""
-    words = [_TWO_BY_PI >> 32 * k & 0xFFFFFFFF for k in range((_BITS + 64) // 32)]
+    words = [TWO_BY_PI >> 32 * k & 0xFFFFFFFF for k in range((TWO_BY_PI_BITS + 64) // 32)]
     listed = ", ".join(f"i32 {word}" for word in words)
     return f"@math.two_by_pi = internal constant [{len(words)} x i32] [{listed}]"
 
@@ -106,11 +106,8 @@ def _far(name: str, emit: Callable[[FunctionBuilder], str]) -> Emit:
     text = f"{head} {{\n{w.text()}\n}}"
 
     def call(at: OpBuilder, a: str) -> str:
-        for known in (_TABLE, _PRODUCT, "i64 @llvm.ctlz.i64(i64, i1)", _FMA, text):
-            at.w.declare(known)
-        wide = a if at.type == "double" else at.cast("fpext", a, float64)
-        y = at.w.new(f"call double @math.{name}(double {wide})")
-        return y if at.type == "double" else at.with_dtype(float64).cast("fptrunc", y, float32)
+        known = (_TABLE, _PRODUCT, "i64 @llvm.ctlz.i64(i64, i1)", _FMA, text)
+        return at.of_doubles(name, known, a)
 
     return one_by_one(name, call)
 
@@ -125,8 +122,8 @@ def _product(w: FunctionBuilder) -> list[str]:
 
 def _turns(w: FunctionBuilder) -> str:
     """The last two bits of `n`, as a number."""
-    up = w.new(f"add i64 {_product(w)[2]}, {1 << (_FRACTION - 129)}")
-    return w.new(f"uitofp i64 {w.new(f'lshr i64 {up}, {_FRACTION - 128}')} to double")
+    up = w.new(f"add i64 {_product(w)[2]}, {1 << (FRACTION_BITS - 129)}")
+    return w.new(f"uitofp i64 {w.new(f'lshr i64 {up}, {FRACTION_BITS - 128}')} to double")
 
 
 def _rest(w: FunctionBuilder) -> str:
@@ -145,7 +142,7 @@ def _rest(w: FunctionBuilder) -> str:
     top = (first << zeros) | second.shifted(1).shifted(zeros ^ 63)
     parts = [w.new(f"uitofp i64 {(top & mask).name} to double") for mask in (-2048, 2047)]
     upper, lower = (Term(double, part) for part in parts)
-    scale = (1023 + 128 - _FRACTION - (zeros + skipped)) << 52
+    scale = (1023 + 128 - FRACTION_BITS - (zeros + skipped)) << 52
     half_pi, lacking, _ = _HALF_PI["float64"]
     r = fma(upper, half_pi, fma(upper, lacking, lower * half_pi)) * scale.floats()
     return choose(negative, -r, r).name

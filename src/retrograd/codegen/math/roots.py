@@ -50,7 +50,7 @@ def _cbrt(x: Term) -> Term:
 def _hypot(x: Term, y: Term) -> Term:
     """In single precision by way of doubles, in which the sum of squares is almost exact."""
     a, b = abs(x), abs(y)
-    if x.format is SINGLE:
+    if x.format is SINGLE and x.at.doubles:
         wide, other = a.double(), b.double()
         root = fma(wide, wide, other * other).sqrt().single()
     else:
@@ -58,13 +58,18 @@ def _hypot(x: Term, y: Term) -> Term:
     return choose(a.equals(math.inf) | b.equals(math.inf), a.like(math.inf), root)
 
 
+# The logarithms of: what is large, what is small, and what these are divided and multiplied by.
+_SCALES = {"float32": (60, -50, 70, 90), "float64": (500, -450, 600, 600)}
+
+
 def _hypot_scaled(a: Term, b: Term) -> Term:
     """Scaled by powers of two where squares would leave the range of exponents."""
+    large, little, down, up = (2.0**k for k in _SCALES[a.format.dtype.name])
     top = choose(a > b, a, b)
-    big, small = top > 2.0**500, top < 2.0**-450
+    big, small = top > large, top < little
     one = a.like(1)
-    scale = choose(big, a.like(2.0**-600), choose(small, a.like(2.0**600), one))
-    back = choose(big, a.like(2.0**600), choose(small, a.like(2.0**-600), one))
+    scale = choose(big, a.like(1 / down), choose(small, a.like(up), one))
+    back = choose(big, a.like(down), choose(small, a.like(1 / up), one))
     a, b = a * scale, b * scale
     high, low = choose(a > b, a, b), choose(a > b, b, a)
     return fma(high, high, low * low).sqrt() * back

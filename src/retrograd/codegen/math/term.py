@@ -194,15 +194,13 @@ def choose(c: Term, a: Operand, b: Operand) -> Term:
 
 
 def at_most(x: Term, limit: float) -> Term:
-    """The lesser; a NaN stays. In the order for which x86 has one instruction."""
-    bound = x.like(limit)
-    return choose(bound < x, bound, x)
+    """The lesser; a NaN stays."""
+    return Term(x.at, x.at.lesser(x.name, x.at.number(limit)))
 
 
 def at_least(x: Term, limit: float) -> Term:
     """The greater; a NaN stays."""
-    bound = x.like(limit)
-    return choose(bound > x, bound, x)
+    return Term(x.at, x.at.greater(x.name, x.at.number(limit)))
 
 
 def polynomial(x: Term, coefficients: Sequence[float]) -> Term:

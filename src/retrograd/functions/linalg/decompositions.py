@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 
 from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import OptionError
-from retrograd.functions.linalg.operands import matrices
+from retrograd.functions import elementwise as functions
+from retrograd.functions.broadcasting import as_node
+from retrograd.functions.linalg.operands import matrices, square
+from retrograd.functions.manipulation import tril, triu
 from retrograd.ir import Node, float32, int64, symbolic_min
 from retrograd.ops import linalg as ops
 from retrograd.ops.complex import real
@@ -169,13 +172,14 @@ def lu_factor(x: ArrayLike, /) -> LUFactors:
 
 
 @op_function_of_several
-def eigh(x: ArrayLike, /) -> EighResult:
+def eigh(x: ArrayLike, /, *, UPLO: str | None = None) -> EighResult:
     """Eigenvalues, in ascending order, and orthonormal eigenvectors of symmetric and hermitian
     matrices.
 
     x is `[..., n, n]`; the eigenvalues are real, column i of the vectors belongs to eigenvalue i.
     In each, the first of the components that are at least 0.6 times the largest is real and
-    positive. Of a matrix that is not hermitian, the hermitian part `(x + x^H) / 2` is meant.
+    positive. Of a matrix that is not hermitian, the hermitian part `(x + x^H) / 2` is meant, or
+    with `UPLO` "L" or "U" what its lower or upper triangle says.
 
     Where eigenvalues are equal (closer than `8 eps` times the sum of the magnitudes of all),
     derivatives are right, or NaN:
@@ -199,13 +203,13 @@ def eigh(x: ArrayLike, /) -> EighResult:
     >>> rg.linalg.eigh(rg.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.tolist()
     [1.0, 3.0]
     """
-    (x,) = matrices("eigh", x)
+    x = hermitian("eigh", x, UPLO)
     w, v = eigen.unpacked(ops.Eigh()(x))
     return EighResult._make((real(w), v))
 
 
 @op_function
-def eigvalsh(x: ArrayLike, /) -> Any:
+def eigvalsh(x: ArrayLike, /, *, UPLO: str | None = None) -> Any:
     """The eigenvalues of symmetric or hermitian matrices `[..., n, n]`, real numbers in ascending
     order; see `eigh`, also for derivatives where eigenvalues are equal.
 
@@ -216,8 +220,21 @@ def eigvalsh(x: ArrayLike, /) -> Any:
     >>> rg.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]).tolist()
     [1.0, 3.0]
     """
-    (x,) = matrices("eigvalsh", x)
-    return ops.Eigvalsh()(x)
+    return ops.Eigvalsh()(hermitian("eigvalsh", x, UPLO))
+
+
+def hermitian(what: str, x: Any, uplo: str | None) -> Node:
+    """The matrices that are meant: all of x, or what one of its triangles says."""
+    (x,) = matrices(what, x)
+    square(what, x)
+    if uplo is None:
+        return x
+    if uplo not in ("L", "U", "l", "u"):
+        raise OptionError(f"{what}: UPLO is 'L' or 'U', not {uplo!r}")
+    half = tril(x, k=-1) if uplo in "Ll" else triu(x, k=1)
+    middle = as_node(real(x)) if x.dtype.is_complex else x
+    on = tril(triu(middle))
+    return as_node(functions.add(functions.add(half, matrix.adjoint(as_node(half))), on))
 
 
 @op_function_of_several

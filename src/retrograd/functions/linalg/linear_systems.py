@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import as_node, broadcast_to, integer, number
+from retrograd.functions.linalg.decompositions import hermitian as symmetric
 from retrograd.functions.linalg.decompositions import svdvals
-from retrograd.functions.linalg.operands import inexact, matrices, stacked_alike
+from retrograd.functions.linalg.operands import inexact, matrices, square, stacked_alike
+from retrograd.functions.manipulation import matrix_transpose
 from retrograd.ir import Dim, Node, at_least, full, int64, product, symbolic_min
 from retrograd.ops import linalg as ops
 from retrograd.ops.complex import conj, real
@@ -28,12 +30,6 @@ class LstsqResult(NamedTuple):
     residuals: Tensor
     rank: Tensor
     singular_values: Tensor
-
-
-def _square(what: str, a: Node) -> Node:
-    if a.type.rank < 2 or a.shape[-1] != a.shape[-2]:
-        raise ShapeError(f"{what} takes square matrices, or stacks of them, not {a.type}")
-    return a
 
 
 def _right_side(what: str, a: Node, b: Node) -> Node:
@@ -71,7 +67,7 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     [1.0, 2.0]
     """
     a, b = inexact(x1, x2)
-    _square("solve", a)
+    square("solve", a)
     return _like_given(_solved(a, _right_side("solve", a, b)), b)
 
 
@@ -87,19 +83,20 @@ def inv(x: ArrayLike, /) -> Any:
     [[0.5, 0.0], [0.0, 0.25]]
     """
     (x,) = matrices("inv", x)
-    _square("inv", x)
+    square("inv", x)
     return ops.Inv()(x, ops.LU()(x))
 
 
 @op_function
 def solve_triangular(
     a: ArrayLike, b: ArrayLike, /, *, trans: int = 0, lower: bool = False,
-    unit_diagonal: bool = False,
+    unit_diagonal: bool = False, upper: bool | None = None, left: bool = True,
+    unitriangular: bool = False,
 ) -> Any:  # fmt: skip
     """The solution y of `a y = b`, with `trans=1` of `a^T y = b` and with `trans=2` of `a^H y = b`,
     for a triangle a, upper unless `lower`; its other half is not read. With `unit_diagonal` neither
-    is the diagonal, which then counts as ones. Arguments are named as SciPy names them; leading
-    axes broadcast.
+    is the diagonal, which then counts as ones. Arguments are named as SciPy names them; PyTorch's
+    `upper`, `unitriangular` and `left=False`, for `y a = b`, are taken too. Leading axes broadcast.
 
     a is `[..., n, n]`, b `[n]` or `[..., n, k]`. `OptionError` for another `trans`, `ShapeError`
     for sizes that do not fit, `LinAlgError` for a zero on the diagonal.
@@ -108,8 +105,19 @@ def solve_triangular(
     >>> rg.linalg.solve_triangular([[2.0, 1.0], [0.0, 4.0]], [4.0, 8.0]).tolist()
     [1.0, 2.0]
     """
+    if upper is not None and upper == lower:
+        if lower:
+            raise OptionError("solve_triangular: a is upper or lower, not both")
+        lower = True
+    unit_diagonal = unit_diagonal or unitriangular
     x, y = inexact(a, b)
-    _square("solve_triangular", x)
+    if not left:
+        if trans != 0 or y.type.rank < 2:
+            raise OptionError("solve_triangular: left=False takes a matrix b, and no trans")
+        turned = matrix_transpose(x), matrix_transpose(y)
+        found = solve_triangular(*turned, lower=not lower, unit_diagonal=unit_diagonal)
+        return matrix_transpose(found)
+    square("solve_triangular", x)
     right = _right_side("solve_triangular", x, y)
     if trans not in (0, 1, 2):
         raise OptionError(f"solve_triangular's trans is 0, 1 or 2, not {trans!r}")
@@ -129,7 +137,7 @@ def cho_solve(c: ArrayLike, b: ArrayLike, /, *, lower: bool = True) -> Any:
     [1.0, 0.0]
     """
     x, y = inexact(c, b)
-    _square("cho_solve", x)
+    square("cho_solve", x)
     x, right = stacked_alike(x, _right_side("cho_solve", x, y))
     first = ops.TriangularSolve(not lower, not lower)(x if lower else conj(x), right)
     return _like_given(ops.TriangularSolve(not lower, lower)(conj(x) if lower else x, first), y)
@@ -148,7 +156,7 @@ def lu_solve(lu_and_permutation: ArrayLike, b: ArrayLike, /) -> Any:
     """
     factors, order = lu_and_permutation
     x, y = inexact(factors, b)
-    _square("lu_solve", x)
+    square("lu_solve", x)
     p = cast(as_node(order), int64)
     right = _right_side("lu_solve", x, y)
     x, right = stacked_alike(x, right)
@@ -159,11 +167,15 @@ def lu_solve(lu_and_permutation: ArrayLike, b: ArrayLike, /) -> Any:
 
 
 @op_function
-def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
+def pinv(
+    x: ArrayLike, /, *, rtol: ArrayLike | None = None, atol: ArrayLike | None = None,
+    hermitian: bool = False,
+) -> Any:  # fmt: skip
     """The Moore-Penrose pseudo-inverse of matrices `[..., m, n]`, `[..., n, m]`.
 
-    Singular values up to `rtol` times the largest count as zero; by default `max(m, n) eps`. The
-    derivative is that at constant rank, and exact for any rank and any singular values.
+    Singular values up to `rtol` times the largest, by default `max(m, n) eps`, and up to `atol`
+    count as zero; with `atol` alone, only these. With `hermitian` the lower triangle says what x
+    is. The derivative is that at constant rank, and exact for any rank and any singular values.
 
     `ShapeError` for an array of less than two axes.
 
@@ -171,27 +183,33 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     >>> rg.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
-    (x,) = matrices("pinv", x)
-    return _pinv(x, rtol)[0]
+    x = symmetric("pinv", x, "L") if hermitian else matrices("pinv", x)[0]
+    return _pinv(x, rtol, atol)[0]
 
 
-def _pinv(x: Node, rtol: Any) -> tuple[Node, Node, Node]:
+def _pinv(x: Node, rtol: Any, atol: Any = None) -> tuple[Node, Node, Node]:
     """The pseudo-inverse, the singular values, and which of them count."""
     m = x.shape[-2]
     s, u, v = singular.unpacked(ops.SVD()(x), m)
     s = real(s)
-    kept = gt(s, _cutoff(s, x, rtol))
+    kept = gt(s, _cutoff(s, x, rtol, atol))
     inverse = select(kept, 1 / select(kept, s, full(1, s.type)), full(0, s.type))
     p = matrix.product(matrix.scaled_columns(v, inverse), matrix.adjoint(u))
     return ops.Pinv()(x, p), s, kept
 
 
-def _cutoff(s: Node, x: Node, rtol: Any) -> Node:
+def _cutoff(s: Node, x: Node, rtol: Any, atol: Any = None) -> Node:
     """What singular values are compared with, of their shape."""
     if s.shape[-1] == 0:
         return full(0, s.type)
     largest = ReduceMax((s.type.rank - 1,))(s)
-    return matrix.along(broadcast_to(_relative(x, rtol), largest.shape) * largest, s)
+    if atol is not None and rtol is None:
+        rtol = 0
+    least = broadcast_to(_relative(x, rtol), largest.shape) * largest
+    if atol is not None:
+        other = broadcast_to(as_node(atol, s.dtype), largest.shape)
+        least = select(gt(other, least), other, least)
+    return matrix.along(least, s)
 
 
 def _relative(x: Node, rtol: Any) -> Node:
@@ -205,8 +223,12 @@ def _relative(x: Node, rtol: Any) -> Node:
 
 
 @op_function
-def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
-    """How many singular values exceed `rtol` times the largest, by default `max(m, n) eps`.
+def matrix_rank(
+    x: ArrayLike, /, *, rtol: ArrayLike | None = None, atol: ArrayLike | None = None,
+    hermitian: bool = False,
+) -> Any:  # fmt: skip
+    """How many singular values exceed `rtol` times the largest, by default `max(m, n) eps`, and
+    `atol`; with `atol` alone, only this.
 
     `[..., m, n]` to int64 `[...]`. `ShapeError` for an array of less than two axes.
 
@@ -214,26 +236,36 @@ def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     >>> rg.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).item()
     1
     """
-    (x,) = matrices("matrix_rank", x)
+    x = symmetric("matrix_rank", x, "L") if hermitian else matrices("matrix_rank", x)[0]
     s = as_node(svdvals(x))
-    return ReduceSum((s.type.rank - 1,))(cast(gt(s, _cutoff(s, x, rtol)), int64))
+    return ReduceSum((s.type.rank - 1,))(cast(gt(s, _cutoff(s, x, rtol, atol)), int64))
 
 
 @op_function_of_several
-def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: ArrayLike | None = None) -> LstsqResult:
+def lstsq(
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    rcond: ArrayLike | None = None,
+    *,
+    rtol: ArrayLike | None = None,
+) -> LstsqResult:
     """The y for which the sum of the squares of `a y - b` is least, and of these the smallest one.
 
     a is `[..., m, n]`, b a vector `[m]` or `[..., m, k]`. Returns (solution, residuals, rank,
     singular_values): the residuals are the sums of squares, one for each column of b. Singular
-    values of a up to `rtol` times the largest count as zero, by default `max(m, n) eps`. The
-    derivative of the solution is that at constant rank.
+    values of a up to `rtol` times the largest count as zero, by default `max(m, n) eps`; `rcond` is
+    its name in NumPy and PyTorch. The derivative of the solution is that at constant rank.
 
-    `ShapeError` for sizes that do not fit.
+    `ShapeError` for sizes that do not fit, `OptionError` for both names of the limit.
 
     >>> import retrograd as rg
     >>> rg.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0]).solution.tolist()
     [2.0]
     """
+    if rtol is not None and rcond is not None:
+        raise OptionError(f"rcond={rcond!r} and rtol={rtol!r} are two names of one limit; give one")
+    rtol = rcond if rtol is None else rtol
     x, y = inexact(a, b)
     if x.type.rank < 2:
         raise ShapeError(f"lstsq takes a matrix, or a stack of them, not {x.type}")
@@ -287,7 +319,7 @@ def expm(x: ArrayLike, /) -> Any:
     [[1.0, 1.0], [0.0, 1.0]]
     """
     (x,) = matrices("expm", x)
-    return ops.Expm()(_square("expm", x))
+    return ops.Expm()(square("expm", x))
 
 
 @op_function
@@ -302,7 +334,7 @@ def matrix_power(x: ArrayLike, n: int, /) -> Any:
     [[1.0, 3.0], [0.0, 1.0]]
     """
     (x,) = matrices("matrix_power", x)
-    _square("matrix_power", x)
+    square("matrix_power", x)
     times = integer(n, "matrix_power: the power")
     if times == 0:
         return matrix.identity(x.type)

@@ -23,6 +23,13 @@ def matrices(what: str, *values: Any) -> list[Node]:
     return nodes
 
 
+def square(what: str, a: Node) -> Node:
+    """A square matrix or a stack of them; else a `ShapeError`."""
+    if a.type.rank < 2 or a.shape[-1] != a.shape[-2]:
+        raise ShapeError(f"{what} takes square matrices, or stacks of them, not {a.type}")
+    return a
+
+
 def stacked_alike(*nodes: Node) -> list[Node]:
     """Matrices with their leading axes broadcast."""
     lead: Shape = broadcast_shapes(*(x.shape[:-2] for x in nodes))

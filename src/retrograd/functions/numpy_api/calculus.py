@@ -16,6 +16,7 @@ from retrograd.functions.broadcasting import (
     as_node,
     listed_axes,
     normal_axis,
+    one_axis,
     promote_to_float,
     rounded,
 )
@@ -34,12 +35,21 @@ from retrograd.ops.sort import SearchSorted
 
 
 @op_function
-def gradient(x: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(
+    x: ArrayLike,
+    *varargs: ArrayLike,
+    axis: Any = None,
+    edge_order: int = 1,
+    dim: Any = None,
+    spacing: ArrayLike | None = None,
+) -> Any:
     """The slopes of sampled values along the given axes, all by default: second-order central
     differences inside, and at the ends differences of `edge_order` 1 or 2. `varargs` are the
     distance of samples, for all axes or for each, or vectors of their coordinates.
 
-    The shape of x; a tuple where there are several axes. Integers are taken as float32.
+    The shape of x; a tuple where there are several axes, and with `dim=` or `spacing=`, which are
+    PyTorch's names, always. `spacing` is a number, or numbers or vectors in a list. Integers are
+    taken as float32.
     `ArgumentError` for another number of distances, `ShapeError` for less than `edge_order + 1`
     samples or coordinates that do not fit, `OptionError` for another `edge_order`.
 
@@ -48,6 +58,12 @@ def gradient(x: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: in
     [1.0, 2.0, 4.0, 5.0]
     """
     x = promote_to_float(x)
+    always_several = dim is not None or spacing is not None
+    axis = one_axis(axis, dim)
+    if spacing is not None:
+        if varargs:
+            raise ArgumentError("gradient takes distances by place or as spacing=, not both")
+        varargs = tuple(spacing) if isinstance(spacing, list | tuple) else (spacing,)
     axes = listed_axes(range(x.type.rank) if axis is None else axis, x.type.rank, "gradient")
     if edge_order not in (1, 2):
         raise OptionError(f"gradient: edge_order is 1 or 2, not {edge_order!r}")
@@ -62,7 +78,7 @@ def gradient(x: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: in
     found = tuple(
         _slopes(x, a, rounded(h, x.dtype), edge_order) for a, h in zip(axes, steps, strict=True)
     )
-    return found[0] if len(found) == 1 else found
+    return found[0] if len(found) == 1 and not always_several else found
 
 
 def _slopes(x: Node, axis: int, h: Node, edge_order: int) -> Node:
@@ -130,7 +146,14 @@ def _like(v: Node, x: Node, axis: int) -> Node:
 
 
 @op_function
-def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Any:
+def trapezoid(
+    y: ArrayLike,
+    x: ArrayLike | None = None,
+    dx: ArrayLike = 1.0,
+    axis: int = -1,
+    *,
+    dim: int | None = None,
+) -> Any:
     """The integral of sampled values along an axis by the trapezoidal rule: `sum((y[i] + y[i+1]) /
     2 (x[i+1] - x[i]))`, or with the distance dx.
 
@@ -142,6 +165,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     4.0
     """
     y = promote_to_float(y)
+    axis = one_axis(axis, dim, -1)
     at = normal_axis(axis, y.type.rank, "trapezoid")
     n = y.shape[at]
     both = slice_axis(y, at, 1, n) + slice_axis(y, at, 0, n - 1)

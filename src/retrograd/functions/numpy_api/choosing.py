@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.conversion import as_array
 from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.eager.lazy_tensor import LazyTensor
@@ -320,6 +321,7 @@ def _positions_in(found: Sequence[np.ndarray[Any, Any]]) -> tuple[Tensor, ...]:
     return tuple(asarray(np.asarray(i, np.int64)) for i in found)
 
 
+@respells
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
     """The positions, int64, on and below diagonal k of an n by m matrix, square by default.
 
@@ -333,6 +335,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     return _positions_in(np.tril_indices(rows, k, columns))
 
 
+@respells
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
     """The positions, int64, on and above diagonal k of an n by m matrix, square by default.
 

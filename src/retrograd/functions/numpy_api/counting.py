@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.coming_from.keywords import respells
 from retrograd.errors import ShapeError
 from retrograd.functions import elementwise as f
 from retrograd.functions.counting import bincount, histogram
@@ -36,6 +37,7 @@ def histogram_bin_edges(
     return histogram(x, bins, range)[1]
 
 
+@respells
 def histogramdd(
     sample: Any,
     bins: Any = 10,
@@ -89,6 +91,7 @@ def histogramdd(
     return counts, tuple(edges)
 
 
+@respells
 def histogram2d(
     x: Any,
     y: Any,

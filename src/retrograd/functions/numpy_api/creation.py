@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.coming_from.keywords import respells
 from retrograd.errors import ShapeError
 from retrograd.functions import elementwise as f
 from retrograd.functions.broadcasting import normal_axis
@@ -15,6 +16,7 @@ from retrograd.functions.manipulation import expand_dims, moveaxis, stack, tril
 from retrograd.ir import as_dtype, as_shape, float32, int64
 
 
+@respells
 def logspace(
     start: Any,
     stop: Any,
@@ -37,6 +39,7 @@ def logspace(
     return y if dtype is None else f.astype(y, dtype)
 
 
+@respells
 def geomspace(
     start: Any,
     stop: Any,

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions import elementwise as f
@@ -233,6 +234,7 @@ def _shifted(x: Node, n: Node) -> Node:
     return el.cast(el.zmul(el.zmul(el.cast(x, float64), first), second), x.dtype)
 
 
+@respells
 def frexp(x: ArrayLike, /) -> tuple[Tensor, Tensor]:
     """The mantissa, at least 1/2 and less than 1 in size, and the exponent, int32, of
     `x = m 2**e`; of 0, infinities and NaN the number itself and 0.
@@ -512,6 +514,7 @@ def isclose(
     return close
 
 
+@respells
 def allclose(
     a: ArrayLike,
     b: ArrayLike,

@@ -18,6 +18,7 @@ from retrograd.functions.broadcasting import (
     broadcast_to,
     integer,
     normal_axis,
+    one_axis,
     rounded,
 )
 from retrograd.functions.creation import asarray
@@ -52,7 +53,14 @@ def ravel(x: ArrayLike, /, order: str = "C") -> Any:
 
 
 @op_function
-def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
+def rot90(
+    x: ArrayLike,
+    /,
+    k: int = 1,
+    axes: Sequence[int] = (0, 1),
+    *,
+    dims: Sequence[int] | None = None,
+) -> Any:
     """x turned by k quarters in the plane of two axes, from the first towards the second.
 
     In the shape the sizes of both axes change places where k is odd. `ShapeError` for axes that are
@@ -62,7 +70,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     >>> rg.rot90([[1, 2], [3, 4]]).tolist()
     [[2, 4], [1, 3]]
     """
-    x = as_node(x)
+    x, axes = as_node(x), one_axis(axes, dims, (0, 1))
     if len(tuple(axes)) != 2:
         raise ShapeError(f"rot90 turns in the plane of two axes, not of {tuple(axes)}")
     i, j = (normal_axis(a, x.type.rank, "rot90") for a in axes)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.coming_from.keywords import respells
 from retrograd.errors import TraceError
 from retrograd.functions import elementwise as f
-from retrograd.functions.broadcasting import normal_axis
+from retrograd.functions.broadcasting import normal_axis, one_axis
 from retrograd.functions.creation import asarray
 from retrograd.functions.indexing import take
 from retrograd.functions.manipulation import concat
@@ -30,6 +31,7 @@ def _known(x: Any, what: str) -> Any:
         ) from None
 
 
+@respells
 def unique(
     x: Any,
     return_index: bool = False,
@@ -39,6 +41,7 @@ def unique(
     *,
     equal_nan: bool = True,
     sorted: bool = True,
+    dim: int | None = None,
 ) -> Any:
     """The distinct elements in ascending order, or the distinct slices along an axis in that of
     their elements; and, as asked, where each occurs first, which of them each element is, and how
@@ -54,6 +57,7 @@ def unique(
     [1, 2]
     """
     given: Any = asarray(x)
+    axis = one_axis(axis, dim)
     at = None if axis is None else normal_axis(axis, given.ndim, "unique")
     found = np.unique(_known(given, "unique"), True, True, True, axis=at, equal_nan=equal_nan)
     _, index, inverse, counts = found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd.eager.dispatch import ArrayLike, op_function
+from retrograd.eager.dispatch import ArrayLike, op_function, with_options
 from retrograd.errors import OptionError
 from retrograd.functions import elementwise as functions
 from retrograd.functions import special
@@ -46,6 +46,9 @@ def sub(x: ArrayLike, other: ArrayLike, /, *, alpha: ArrayLike = 1) -> Any:
     return functions.subtract(x, scaled(other, alpha))
 
 
+with_options(functions.subtract, sub)
+
+
 @op_function
 def rsub(x: ArrayLike, other: ArrayLike, /, *, alpha: ArrayLike = 1) -> Any:
     """`other - alpha * x`.
@@ -70,6 +73,9 @@ def add(x: ArrayLike, other: ArrayLike, /, *, alpha: ArrayLike = 1) -> Any:
     [9.0]
     """
     return functions.add(x, scaled(other, alpha))
+
+
+with_options(functions.add, add)
 
 
 @op_function
@@ -100,6 +106,7 @@ def div(x: ArrayLike, other: ArrayLike, /, *, rounding_mode: str | None = None) 
 
 
 divide = div
+with_options(functions.divide, div)
 
 
 @op_function
@@ -122,6 +129,9 @@ def round(x: ArrayLike, /, decimals: int = 0) -> Any:
     if decimals > 0:
         return el.div(el.round(el.mul(wide, by_node)), by_node)
     return el.cast(el.mul(el.round(el.div(wide, by_node)), by_node), x.dtype)
+
+
+with_options(functions.round, round)
 
 
 @op_function

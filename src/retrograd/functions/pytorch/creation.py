@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError
 from retrograd.functions import creation
@@ -15,6 +16,7 @@ from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import DType, as_dtype
 
 
+@respells
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of the data, sharing memory where that is possible: `asarray`.
 
@@ -28,6 +30,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return asarray(data, dtype=dtype, device=device)
 
 
+@respells
 def from_numpy(ndarray: Any, /) -> Tensor:
     """A tensor on the memory of a NumPy array: `asarray`, which says what edits of it do.
 
@@ -44,6 +47,7 @@ def from_numpy(ndarray: Any, /) -> Tensor:
     return asarray(ndarray)
 
 
+@respells
 def scalar_tensor(s: Any, /, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """A number as a tensor of the shape `[]`: `tensor`.
 
@@ -56,6 +60,7 @@ def scalar_tensor(s: Any, /, *, dtype: Any = None, requires_grad: bool = False) 
     return creation.tensor(s, dtype, requires_grad)
 
 
+@respells
 def detach(x: Any, /) -> Tensor:
     """The same values as a constant: nothing flows back.
 
@@ -68,6 +73,7 @@ def detach(x: Any, /) -> Tensor:
     return asarray(x).detach()
 
 
+@respells
 def transpose(x: Any, /, *axes: Any, dim0: int | None = None, dim1: int | None = None) -> Tensor:
     """The axes reordered, reversed where none are given, as in NumPy: `transpose(x, (2, 0, 1))`; or
     two exchanged, as in PyTorch: `transpose(x, 0, 1)`.
@@ -83,6 +89,7 @@ def transpose(x: Any, /, *axes: Any, dim0: int | None = None, dim1: int | None =
     return asarray(x).transpose(*axes, dim0=dim0, dim1=dim1)
 
 
+@respells
 def is_tensor(obj: Any, /) -> bool:
     """Whether something is a tensor of this library.
 
@@ -97,6 +104,7 @@ def _dtype(x: Any) -> DType:
     return x.dtype if isinstance(x, LazyTensor) else as_dtype(as_node(x).dtype)
 
 
+@respells
 def is_floating_point(x: Any, /) -> bool:
     """Whether the dtype of an array is floating. `DTypeError` for what is no array.
 
@@ -107,6 +115,7 @@ def is_floating_point(x: Any, /) -> bool:
     return bool(_dtype(x).is_float)
 
 
+@respells
 def is_signed(x: Any, /) -> bool:
     """Whether the dtype of an array has negative numbers. `DTypeError` for what is no array.
 
@@ -117,6 +126,7 @@ def is_signed(x: Any, /) -> bool:
     return _dtype(x).kind not in ("uint", "bool")
 
 
+@respells
 def is_same_size(x: Any, other: Any, /) -> bool:
     """Whether two arrays have one shape. `DTypeError` for what is no array.
 
@@ -127,6 +137,7 @@ def is_same_size(x: Any, other: Any, /) -> bool:
     return bool(asarray(x).shape == asarray(other).shape)
 
 
+@respells
 def is_complex(x: Any, /) -> bool:
     """Whether the dtype of an array is complex. `DTypeError` for what is no array.
 
@@ -137,6 +148,7 @@ def is_complex(x: Any, /) -> bool:
     return bool(_dtype(x).is_complex)
 
 
+@respells
 def numel(x: Any, /) -> Any:
     """The number of elements of an array of any shape. `DTypeError` for what is no array.
 
@@ -147,6 +159,7 @@ def numel(x: Any, /) -> Any:
     return asarray(x).numel()
 
 
+@respells
 def is_nonzero(x: Any, /) -> bool:
     """Whether the one element of an array is not zero. `ShapeError` for several.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import ShapeError
 from retrograd.functions.broadcasting import as_node, normal_axis
@@ -96,6 +97,7 @@ def take_along_dim(x: ArrayLike, /, indices: ArrayLike, dim: int | None = None) 
     return take_along_axis(x, places, axis=dim)
 
 
+@respells
 def masked_select(x: Any, mask: Any, /) -> Any:
     """The elements where a mask is true, in a row: `x[mask]` after both were broadcast.
 

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_several
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions import manipulation
@@ -167,6 +168,7 @@ def combinations(x: ArrayLike, /, r: int = 2, with_replacement: bool = False) ->
     return take(x, constant(places))
 
 
+@respells
 def repeat_interleave(
     x: Any, /, repeats: Any, dim: int | None = None, *, output_size: int | None = None
 ) -> Any:

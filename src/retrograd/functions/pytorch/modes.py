@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextvars import Token
 from typing import Any
 
+from retrograd.coming_from.keywords import respells
 from retrograd.context_setting import Setting
 from retrograd.eager.modes import _GRAD, grad_enabled, no_grad, num_threads, recording_grad
 from retrograd.functions.dtypes import result_type
@@ -90,6 +91,7 @@ def is_grad_enabled() -> bool:
     return grad_enabled()
 
 
+@respells
 def set_num_threads(n: int, /) -> None:
     """The most threads that a computation may use, from here on: `num_threads(n)`.
 
@@ -111,6 +113,7 @@ def get_num_threads() -> int:
     return num_threads()
 
 
+@respells
 def promote_types(type1: Any, type2: Any, /) -> Any:
     """The dtype that arrays of two dtypes have together: `result_type`. `DTypeError` for what is no
     dtype.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.conversion import as_array, integer_range
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import LazyTensor
@@ -285,6 +286,7 @@ def index_reduce(
     return _reduced(x, as_node(source), reduce, include_self, put)
 
 
+@respells
 def index_put(x: Any, /, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
     """x with `x[indices]` replaced by values, or these added: `x.at[indices].set(values)`.
 

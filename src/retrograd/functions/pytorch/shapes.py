@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.eager.dispatch import ArrayLike, op_function
-from retrograd.errors import ShapeError
+from retrograd.errors import OptionError, ShapeError
 from retrograd.functions import broadcasting, manipulation
 from retrograd.functions.broadcasting import as_node, integer, listed_axes, normal_axis
 from retrograd.functions.complex import make_complex
 from retrograd.functions.indexing import getitem, take
-from retrograd.ir import Dim, Node, as_shape, full, int64, product
+from retrograd.ir import Dim, Node, as_dtype, as_shape, full, int64, product
 from retrograd.ops import complex as complex_ops
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
@@ -314,6 +314,26 @@ def view_as_complex(x: ArrayLike, /) -> Any:
     if x.shape[-1:] != (2,):
         raise ShapeError(f"view_as_complex takes pairs in the last axis, not the shape {x.shape}")
     return make_complex(*(getitem(x, (..., i)) for i in (0, 1)))
+
+
+@op_function
+def view_as_dtype(x: ArrayLike, dtype: Any, /) -> Any:
+    """`x.view(dtype)`, for the dtype of x, and between complex numbers and their parts, which are
+    side by side in the last axis: `[..., n]` to `[..., 2 n]` and back."""
+    x, wanted = as_node(x), as_dtype(dtype)
+    if wanted is x.dtype:
+        return x
+    if x.type.rank and x.dtype.is_complex and wanted is x.dtype.real:
+        return flatten(view_as_real(x), -2)
+    if x.type.rank and wanted.is_complex and x.dtype is wanted.real:
+        n = x.shape[-1]
+        if isinstance(n, int) and n % 2:
+            raise ShapeError(f"view({wanted}) takes pairs in the last axis of {x.shape}")
+        return view_as_complex(manipulation.reshape(x, (*x.shape[:-1], n // 2, 2)))
+    raise OptionError(
+        f"view({dtype!r}) of {x.type} would read bits as another dtype; x.astype(dtype) converts "
+        "numbers, x.numpy().view(dtype) reads bits"
+    )
 
 
 @op_function

@@ -6,6 +6,7 @@ import functools
 import os
 from typing import Any
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.modes import current_trace
 from retrograd.errors import ShapeError, TraceError
 from retrograd.functions.creation import asarray, on_cpu, shape_of
@@ -29,6 +30,7 @@ def default_generator() -> Generator:
     return made
 
 
+@respells
 def manual_seed(seed: int, /) -> Generator:
     """Start the stream that is drawn from where no generator is given again, from a seed; it is 0
     until then, so that a program draws the same numbers each time.
@@ -85,6 +87,7 @@ def get_rng_state() -> Tensor:
     return asarray([*state["key"].tolist(), state["count"].item()], dtype="uint32")
 
 
+@respells
 def set_rng_state(new_state: Any, /) -> None:
     """Go on from a state that `get_rng_state` gave. `ShapeError` for anything but three numbers.
 
@@ -167,8 +170,9 @@ def randn(
     return _made(found.normal(shape_of(shape, sizes, size), dtype=dtype or float32), requires_grad)
 
 
+@respells
 def randint(
-    low: int,
+    low: Any = None,
     high: Any = None,
     size: Any = None,
     *,
@@ -179,8 +183,8 @@ def randint(
     """Integers from `low`, 0 by default, to `high - 1`: `rg.randint(10, (3,))`,
     `rg.randint(5, 10, (3,))`.
 
-    Of the given shape; int64 unless a dtype is given. `ShapeError` for an empty range or without a
-    size, `TraceError` inside of `jit` without a generator.
+    Of the given shape; int64 unless a dtype is given, which may be a floating one. `ShapeError` for
+    an empty range or without a size, `TraceError` inside of `jit` without a generator.
 
     >>> import retrograd as rg
     >>> bool((rg.randint(6, (9,)) < 6).all())
@@ -189,13 +193,16 @@ def randint(
     on_cpu(device)
     if size is None and hasattr(high, "__iter__"):
         low, high, size = 0, low, high
-    elif high is None:
-        low, high = 0, low
-    if size is None:
+    elif high is None or low is None:
+        low, high = 0, low if high is None else high
+    if size is None or high is None:
         raise ShapeError("randint needs a size: rg.randint(0, 10, (3,))")
-    return source("randint", generator).randint(low, high, tuple(size), dtype=dtype or int64)
+    kind = int64 if dtype is None or as_dtype(dtype).is_inexact else dtype
+    drawn = source("randint", generator).randint(low, high, tuple(size), dtype=kind)
+    return drawn if kind is dtype or dtype is None else drawn.astype(dtype)
 
 
+@respells
 def randperm(
     n: int, /, *, generator: Generator | None = None, dtype: Any = None, device: Any = None
 ) -> Tensor:
@@ -213,12 +220,19 @@ def randperm(
     return order if dtype is None else order.astype(dtype)
 
 
+@respells
 def normal(
-    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
 ) -> Tensor:
     """Normal numbers of a mean and a deviation, which may be arrays and have gradients.
 
-    Of the given shape, or of that which both broadcast to. `ShapeError` where they do not,
+    Of the given shape, or of that which both broadcast to, in the dtype of both or the given one.
+    `ShapeError` where they do not,
     `TraceError` inside of `jit` without a generator.
 
     >>> import retrograd as rg
@@ -226,9 +240,11 @@ def normal(
     (3,)
     """
     shape = (asarray(mean) + asarray(std)).shape if size is None else tuple(size)
-    return source("normal", generator).normal(shape, mean, std)
+    drawn = source("normal", generator).normal(shape, mean, std)
+    return drawn if dtype is None else drawn.astype(dtype)
 
 
+@respells
 def bernoulli(x: Any, p: Any = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that an element says, else 0, in the dtype of x; or with `p` for all.
 
@@ -243,6 +259,7 @@ def bernoulli(x: Any, p: Any = None, *, generator: Generator | None = None) -> T
     return drawn.astype(x.dtype)
 
 
+@respells
 def poisson(x: Any, generator: Generator | None = None) -> Tensor:
     """Numbers of the Poisson distributions whose rates are the elements, in the dtype of x.
 
@@ -256,6 +273,7 @@ def poisson(x: Any, generator: Generator | None = None) -> Tensor:
     return source("poisson", generator).poisson(x).astype(x.dtype)
 
 
+@respells
 def multinomial(
     x: Any, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
@@ -282,6 +300,7 @@ def multinomial(
     return keys.topk(num_samples, dim=-1).indices
 
 
+@respells
 def rand_like(x: Any, /, *, dtype: Any = None, generator: Generator | None = None) -> Tensor:
     """Uniform numbers in [0, 1) with the shape and dtype of x: see `rand`.
 
@@ -295,6 +314,7 @@ def rand_like(x: Any, /, *, dtype: Any = None, generator: Generator | None = Non
     return rand(x.shape, dtype=dtype or x.dtype, generator=generator)
 
 
+@respells
 def randn_like(x: Any, /, *, dtype: Any = None, generator: Generator | None = None) -> Tensor:
     """Normal numbers with the shape and dtype of x: see `randn`.
 
@@ -308,10 +328,11 @@ def randn_like(x: Any, /, *, dtype: Any = None, generator: Generator | None = No
     return randn(x.shape, dtype=dtype or x.dtype, generator=generator)
 
 
+@respells
 def randint_like(
     x: Any,
     /,
-    low: int,
+    low: int | None = None,
     high: int | None = None,
     *,
     dtype: Any = None,
@@ -326,7 +347,7 @@ def randint_like(
     [0.0, 0.0, 0.0]
     """
     x = asarray(x)
-    low, high = (0, low) if high is None else (low, high)
+    low, high = (low, high) if None not in (low, high) else (0, low if high is None else high)
     kind = as_dtype(dtype or x.dtype)
     drawn = randint(low, high, x.shape, generator=generator)
     return drawn.astype(kind)

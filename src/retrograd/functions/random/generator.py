@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +12,11 @@ from retrograd.eager.conversion import integer_range
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import leaf
 from retrograd.eager.modes import current_trace
-from retrograd.eager.weak_types import DEFAULT
 from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
 from retrograd.functions.broadcasting import as_node, broadcast_to, integer, number
 from retrograd.functions.creation import asarray
 from retrograd.functions.indexing import take
-from retrograd.functions.random.continuous import normal
+from retrograd.functions.random import continuous
 from retrograd.functions.random.methods import Distributions
 from retrograd.functions.reductions import argmax
 from retrograd.functions.sorting import argsort
@@ -34,11 +33,18 @@ from retrograd.ir import (
     int64,
     uint64,
 )
+from retrograd.ir.dtype import DEFAULT
+from retrograd.lazy_import import attach
 from retrograd.ops import elementwise as el
 from retrograd.ops.random.threefry import RandomBits
 from retrograd.ops.shape import reshape, slice_axis
 
 _FRESH = RandomBits((2,))
+
+__all__ = ["Generator"]
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = attach(__name__)
 
 
 class Generator(Distributions):
@@ -377,7 +383,7 @@ def _uniform(key: ArrayLike, shape: Any, kind: Any) -> Any:
 
 @op_function
 def _normal(key: ArrayLike, shape: Any, kind: Any) -> Any:
-    return normal(key, shape, kind)
+    return continuous.normal(key, shape, kind)
 
 
 @op_function

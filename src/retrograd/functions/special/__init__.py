@@ -12,6 +12,8 @@ more. PyTorch's names stand beside SciPy's where they differ.
 Tensor([0.5723649, 0.6931472], dtype=float32)
 """
 
+from typing import TYPE_CHECKING
+
 from retrograd.functions.activations import log_sigmoid as log_expit
 from retrograd.functions.activations import log_softmax, softmax
 from retrograd.functions.elementwise import cbrt, erf, erfc, exp2, expm1, log1p, logaddexp
@@ -68,67 +70,97 @@ from retrograd.functions.special.classical import (
     y1,
     zeta,
 )
-from retrograd.functions.special.distributions import (
-    bdtr,
-    bdtrc,
-    bdtri,
-    chdtr,
-    chdtrc,
-    chdtri,
-    fdtr,
-    fdtrc,
-    fdtri,
-    gdtr,
-    gdtrc,
-    nbdtr,
-    nbdtrc,
-    nbdtri,
-    pdtr,
-    pdtrc,
-    pdtri,
-    stdtr,
-    stdtrit,
-)
-from retrograd.functions.special.elementary import (
-    boxcox,
-    boxcox1p,
-    cosdg,
-    cosm1,
-    cotdg,
-    exp10,
-    exprel,
-    huber,
-    inv_boxcox,
-    inv_boxcox1p,
-    pseudo_huber,
-    radian,
-    sindg,
-    tandg,
-)
-from retrograd.functions.special.gamma_ratios import (
-    betainccinv,
-    betaincinv,
-    binom,
-    gammainccinv,
-    gammaincinv,
-    loggamma,
-    poch,
-    rgamma,
-)
-from retrograd.functions.special.integrals import (
-    ellipe,
-    ellipk,
-    ellipkm1,
-    exp1,
-    expi,
-    expn,
-    hyp1f1,
-    hyp2f1,
-    lpmv,
-    spence,
-    yn,
-    zetac,
-)
+from retrograd.lazy_import import attach
+
+if TYPE_CHECKING:
+    from retrograd.functions.special.distributions import (
+        bdtr,
+        bdtrc,
+        bdtri,
+        chdtr,
+        chdtrc,
+        chdtri,
+        fdtr,
+        fdtrc,
+        fdtri,
+        gdtr,
+        gdtrc,
+        nbdtr,
+        nbdtrc,
+        nbdtri,
+        pdtr,
+        pdtrc,
+        pdtri,
+        stdtr,
+        stdtrit,
+    )
+    from retrograd.functions.special.elementary import (
+        boxcox,
+        boxcox1p,
+        cosdg,
+        cosm1,
+        cotdg,
+        exp10,
+        exprel,
+        huber,
+        inv_boxcox,
+        inv_boxcox1p,
+        pseudo_huber,
+        radian,
+        sindg,
+        tandg,
+    )
+    from retrograd.functions.special.gamma_ratios import (
+        betainccinv,
+        betaincinv,
+        binom,
+        gammainccinv,
+        gammaincinv,
+        loggamma,
+        poch,
+        rgamma,
+    )
+    from retrograd.functions.special.integrals import (
+        ellipe,
+        ellipk,
+        ellipkm1,
+        exp1,
+        expi,
+        expn,
+        hyp1f1,
+        hyp2f1,
+        lpmv,
+        spence,
+        yn,
+        zetac,
+    )
+
+# What is rare is imported by the first who asks for it.
+LATER_NAMES = {
+    name: f"retrograd.functions.special.{module}"
+    for module, names in {
+        "distributions": (
+            "bdtr bdtrc bdtri chdtr chdtrc chdtri fdtr fdtrc fdtri gdtr gdtrc nbdtr "
+            "nbdtrc nbdtri pdtr pdtrc pdtri stdtr stdtrit"
+        ),
+        "elementary": (
+            "boxcox boxcox1p cosdg cosm1 cotdg exp10 exprel huber inv_boxcox "
+            "inv_boxcox1p pseudo_huber radian sindg tandg"
+        ),
+        "gamma_ratios": (
+            "betainccinv betaincinv binom gammainccinv gammaincinv loggamma poch rgamma"
+        ),
+        "integrals": ("ellipe ellipk ellipkm1 exp1 expi expn hyp1f1 hyp2f1 lpmv spence yn zetac"),
+    }.items()
+    for name in names.split()
+}
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = attach(__name__, {}, LATER_NAMES)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
 
 __all__ = [
     # gamma and beta

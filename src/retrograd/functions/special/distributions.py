@@ -205,10 +205,11 @@ def fdtrc(dfn: Node, dfd: Node, x: Node) -> Node:
 
 @_named("fdtri", "The x at which `fdtr(dfn, dfd, x)` is p.", "betainc", "2.0, 2.0, 0.5 -> 1.0")
 def fdtri(dfn: Node, dfd: Node, p: Node) -> Node:
-    upper = p > 0.5
-    low = called.betaincinv(dfn * 0.5, dfd * 0.5, _safe(upper, p, 0.5))
-    high = called.betaincinv(dfd * 0.5, dfn * 0.5, _safe(el.bitwise_not(upper), 1 - p, 0.5))
-    ratio = el.select(upper, (1 - high) / high, low / (1 - low))
+    # By the quantile of the beta distribution from whichever end is closer.
+    low = called.betaincinv(dfn * 0.5, dfd * 0.5, p)
+    upper = low > 0.5
+    high = called.betainccinv(dfd * 0.5, dfn * 0.5, _safe(el.bitwise_not(upper), p, 0.5))
+    ratio = el.select(upper, (1 - high) / high, low / (1 - _safe(upper, low, 0.5)))
     return dfd / dfn * ratio
 
 
@@ -237,15 +238,21 @@ def stdtr(df: Node, t: Node) -> Node:
 def stdtrit(df: Node, p: Node) -> Node:
     upper = p > 0.5
     q = el.select(upper, 1 - p, p)
+    # The tail of t is half of that of t**2, which is F distributed; by the quantile of the beta
+    # distribution from whichever end is closer.
+    outer = called.betaincinv(df * 0.5, like(0.5, q), q * 2.0)
+    close = outer > 0.5
+    far = el.sqrt(df * (1 - outer) / _safe(close, outer, 0.5))
     central = q > 0.25
-    # The tail of t is half of that of t**2, which is F distributed.
-    outer = called.betaincinv(df * 0.5, like(0.5, q), _safe(central, q, 0.25) * 2.0)
-    far = el.sqrt(df * (1 - outer) / outer)
-    inner = called.betaincinv(
-        like(0.5, q), df * 0.5, 1 - 2.0 * _safe(el.bitwise_not(central), q, 0.4)
+    tail = _safe(central | el.bitwise_not(close), q, 0.25)
+    body = _safe(el.bitwise_not(central & close), q, 0.4)
+    inner = el.select(
+        central,
+        called.betaincinv(like(0.5, q), df * 0.5, 1 - 2.0 * body),
+        called.betainccinv(like(0.5, q), df * 0.5, 2.0 * tail),
     )
     near = el.sqrt(df * inner / (1 - inner))
-    size = el.select(central, near, far)
+    size = el.select(close, near, far)
     found = el.select(upper, size, -size)
     middle = el.eq(p, like(0.5, p))
     slope = el.exp(ops.betaln(like(0.5, p), df * 0.5)) * el.sqrt(df)

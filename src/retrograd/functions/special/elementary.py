@@ -77,8 +77,17 @@ def cosm1(x: ArrayLike, /) -> Any:
     return in_double(formula, x)
 
 
+def _box_cox(x: Node, log: Node, scale: Node) -> Node:
+    """`(exp(scale log) - 1) / scale`, log itself where scale is 0. At x = 0, of which log is the
+    logarithm, by the power of x, whose slopes are not those of an exponential of -inf."""
+    edge = el.is_zero(x) & el.bitwise_not(el.is_zero(scale))
+    base, exponent = el.select(edge, x, like(1, x)), el.select(edge, scale, like(1, x))
+    at_edge = (el.pow(base, exponent) - 1) / exponent
+    log = el.select(edge, like(0, x), log)
+    return el.select(edge, at_edge, _power_of_log(log, scale))
+
+
 def _power_of_log(log: Node, scale: Node) -> Node:
-    """`(exp(scale log) - 1) / scale`, log itself where scale is 0."""
     z = log * scale
     small = (z < 1) & (z > -1)
     inner = el.select(small, z, like(0, z))
@@ -98,7 +107,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike, /) -> Any:
     >>> rg.special.boxcox([1.0, 4.0], 0.5).tolist()
     [0.0, 2.0]
     """
-    return in_double(lambda t, s: _power_of_log(el.log(t), s), x, lmbda)
+    return in_double(lambda t, s: _box_cox(t, el.log(t), s), x, lmbda)
 
 
 @op_function
@@ -111,7 +120,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike, /) -> Any:
     >>> rg.special.boxcox1p([0.0, 3.0], 0.5).tolist()
     [0.0, 2.0]
     """
-    return in_double(lambda t, s: _power_of_log(el.log1p(t), s), x, lmbda)
+    return in_double(lambda t, s: _box_cox(1 + t, el.log1p(t), s), x, lmbda)
 
 
 def _log_of_power(y: Node, scale: Node) -> Node:

@@ -120,8 +120,9 @@ def spence(x: ArrayLike, /) -> Any:
 @op_function
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Any:
     """Kummer's confluent hypergeometric function `M(a, b, x)`, as accurate as SciPy's. Derivative
-    in x: `a / b M(a + 1, b + 1, x)`; those in a and b are not offered: they are NaN. For parameters
-    of 1e10 and more SciPy's sum may not end; Ctrl-C interrupts it.
+    in x: `a / b M(a + 1, b + 1, x)`; those in a and b are exact for a, b and x up to 1e3, of the
+    first order in these; others are NaN. So is the function where a is beyond 1e10 or b or x beyond
+    1e7, but for what its leading terms say.
 
     Elementwise: the shapes broadcast. `DTypeError` for complex numbers.
 
@@ -135,7 +136,8 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Any:
 @op_function
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike, /) -> Any:
     """Gauss' hypergeometric function `F(a, b; c; x)`, as accurate as SciPy's. Derivative in x:
-    `a b / c F(a + 1, b + 1; c + 1; x)`; those in a, b and c are not offered: they are NaN.
+    `a b / c F(a + 1, b + 1; c + 1; x)`; those in a, b and c are exact for parameters up to 200 and
+    x between -30 and 0.97, of the first order in these; others are NaN.
 
     Elementwise: the shapes broadcast. `DTypeError` for complex numbers.
 

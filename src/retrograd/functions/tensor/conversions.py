@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.conversion import as_array
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import LazyTensor
@@ -75,6 +76,7 @@ class Conversions:
 
     clone = clone
 
+    @respells
     def to(
         self,
         *args: Any,
@@ -150,10 +152,12 @@ class Conversions:
         """In complex128; itself if it is."""
         return self._as(complex128)
 
+    @respells
     def type(self, dtype: Any) -> Any:
         """In another dtype."""
         return self._as(as_dtype(dtype))
 
+    @respells
     def type_as(self, other: Any) -> Any:
         """In the dtype of another tensor."""
         return self._as(other.dtype)
@@ -226,6 +230,7 @@ class Conversions:
         """The number of bytes of all elements."""
         return self._type.size * self.element_size()  # type: ignore[attr-defined]
 
+    @respells
     def new_full(
         self,
         size: Any,
@@ -244,6 +249,7 @@ class Conversions:
         made = LazyTensor.handle_class(full(value, TensorType(kind, as_shape(size))))
         return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined]
 
+    @respells
     def new_zeros(
         self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Truth = False
     ) -> Any:
@@ -254,6 +260,7 @@ class Conversions:
 
     new_empty = new_zeros
 
+    @respells
     def new_ones(
         self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Truth = False
     ) -> Any:
@@ -262,6 +269,7 @@ class Conversions:
             sized(size), 1, dtype=dtype, device=device, requires_grad=requires_grad
         )
 
+    @respells
     def new_tensor(
         self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Truth = False
     ) -> Any:

@@ -32,6 +32,7 @@ from retrograd.functions.indexing import same_kind, unfit
 from retrograd.functions.scatter import update
 from retrograd.ir import Node, Shape, Trait, as_dtype
 from retrograd.runtime.backend import Array
+from retrograd.runtime.device_array import host
 from retrograd.tuning import TUNING
 
 
@@ -198,7 +199,7 @@ def _constant(x: LazyTensor) -> Array | None:
         or x._buffer.is_taped()
     ):
         return None
-    return state.prim.array
+    return host(state.prim.array)
 
 
 def _array_of(value: Any, array: Array) -> Array | None:

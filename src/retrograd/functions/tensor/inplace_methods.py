@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias
 
+from retrograd.coming_from.keywords import respells
 from retrograd.functions import complex as complex_parts
 from retrograd.functions import elementwise as el
 from retrograd.functions import manipulation, scans, special
@@ -262,16 +263,19 @@ class InPlaceMethods:
         drawn = generator or sys.modules["retrograd.functions.random.default"].source(method)
         return self.copy_(getattr(drawn, method)(*args, **options))
 
+    @respells
     def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Self:
         """Normal numbers in place of the elements."""
         shape, dtype = self.shape, self.dtype  # type: ignore[attr-defined]
         return self._drawn("normal", generator, shape, mean, std, dtype=dtype)
 
+    @respells
     def uniform_(self, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None) -> Self:
         """Uniform numbers in `[low, high)` in place of the elements."""
         shape, dtype = self.shape, self.dtype  # type: ignore[attr-defined]
         return self._drawn("uniform", generator, shape, low, high, dtype=dtype)
 
+    @respells
     def random_(self, low: Integer, high: Any = None, *, generator: Any = None) -> Self:
         """Integers from `low`, 0 by default, to `high - 1` in place of the elements."""
         low, high = (0, low) if high is None else (low, high)

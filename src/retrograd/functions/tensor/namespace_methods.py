@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Any, TypeAlias
 
+from retrograd.coming_from.keywords import respells
+
 # Builtins whose names are methods below.
 Integer: TypeAlias = int
 Truth: TypeAlias = bool
@@ -22,6 +24,7 @@ class NamespaceMethods:
 
     __slots__ = ()
 
+    @respells
     def allclose(
         self,
         other: Any,
@@ -52,6 +55,7 @@ class NamespaceMethods:
         """A matrix with all elements as a diagonal: `rg.diagflat`."""
         return _space().diagflat(self, offset)
 
+    @respells
     def dsplit(self, indices_or_sections: Any) -> Any:
         """Parts along axis 2: `rg.dsplit`."""
         return _space().dsplit(self, indices_or_sections)
@@ -64,6 +68,7 @@ class NamespaceMethods:
         """The order reversed along axis 0."""
         return _space().flipud(self)
 
+    @respells
     def float_power(self, exponent: Any) -> Any:
         """A power in double precision: `rg.float_power`."""
         return _space().float_power(self, exponent)
@@ -76,6 +81,7 @@ class NamespaceMethods:
         """The smaller of two elements, or the one that is not NaN."""
         return _space().fmin(self, other)
 
+    @respells
     def fmod(self, other: Any) -> Any:
         """The remainder with the sign of the dividend."""
         return _space().fmod(self, other)
@@ -88,14 +94,17 @@ class NamespaceMethods:
         """The greatest common divisor."""
         return _space().gcd(self, other)
 
+    @respells
     def heaviside(self, values: Any) -> Any:
         """0 below 0, 1 above, `values` at 0."""
         return _space().heaviside(self, values)
 
+    @respells
     def hsplit(self, indices_or_sections: Any) -> Any:
         """Parts along axis 1: `rg.hsplit`."""
         return _space().hsplit(self, indices_or_sections)
 
+    @respells
     def isclose(
         self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Truth = False
     ) -> Any:
@@ -136,18 +145,21 @@ class NamespaceMethods:
         """NaN and infinities replaced: `rg.nan_to_num`."""
         return _space().nan_to_num(self, nan=nan, posinf=posinf, neginf=neginf)
 
+    @respells
     def nanmean(
         self, dim: Any = None, keepdim: Truth = False, *, axis: Any = None, keepdims: Truth = False
     ) -> Any:
         """The mean over axes without NaN: `rg.nanmean`."""
         return _space().nanmean(self, axis=axis, keepdims=keepdims, dim=dim, keepdim=keepdim)
 
+    @respells
     def nansum(
         self, dim: Any = None, keepdim: Truth = False, *, axis: Any = None, keepdims: Truth = False
     ) -> Any:
         """The sum over axes without NaN: `rg.nansum`."""
         return _space().nansum(self, axis=axis, keepdims=keepdims, dim=dim, keepdim=keepdim)
 
+    @respells
     def nanquantile(
         self, q: Any, dim: Any = None, keepdim: Truth = False, *, interpolation: Any = "linear"
     ) -> Any:
@@ -162,6 +174,7 @@ class NamespaceMethods:
         """Turned by right angles in the plane of two axes: `rg.rot90`."""
         return _space().rot90(self, k, dims)
 
+    @respells
     def unique(
         self,
         sorted: Truth = True,
@@ -180,6 +193,7 @@ class NamespaceMethods:
         values, inverse, *counts = found
         return (values, inverse.reshape(shape), *counts)
 
+    @respells
     def vsplit(self, indices_or_sections: Any) -> Any:
         """Parts along axis 0: `rg.vsplit`."""
         return _space().vsplit(self, indices_or_sections)

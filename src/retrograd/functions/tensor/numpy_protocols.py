@@ -265,7 +265,7 @@ def _linspace(
 
 
 def _lstsq(space: Any, a: Any, b: Any, rcond: float | None = None) -> tuple[Any, ...]:
-    found = space.linalg.lstsq(a, b, rtol=rcond)
+    found = space.linalg.lstsq(a, b, rcond)
     m, n = a.shape if hasattr(a, "shape") else np.shape(a)
     residuals = space.reshape(found.residuals, (-1,))
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from retrograd.coming_from.keywords import respells
 from retrograd.errors import OptionError
 from retrograd.functions import complex as complex_parts
 from retrograd.functions import (
@@ -92,6 +93,7 @@ class ElementwiseMethods:
         """The n-th derivative of `digamma`."""
         return arithmetic.polygamma(n, self)
 
+    @respells
     def where(self, condition: Any, other: Any) -> Any:
         """This tensor where a condition is true, `other` elsewhere."""
         return el.where(condition, self, other)
@@ -146,19 +148,18 @@ class ShapeMethods:
 
     nelement = numel
 
+    @respells
     def view(self, *shape: Any) -> Any:
         """The same elements under another shape: `reshape`, as tensors are never changed in place
-        through one another. One size may be -1."""
+        through one another. One size may be -1. With a dtype, complex numbers as pairs of real ones
+        along the last axis, or such pairs as complex numbers."""
         sizes = shapes.sized(shape)
         if (
             len(sizes) == 1
             and not hasattr(sizes[0], "__index__")
             and not hasattr(sizes[0], "terms")
         ):
-            raise OptionError(
-                f"view({sizes[0]!r}) would read bits as another dtype; x.astype(dtype) converts "
-                "numbers, x.numpy().view(dtype) reads bits"
-            )
+            return shapes.view_as_dtype(self, sizes[0])
         return manipulation.reshape(self, sizes)
 
     def view_as(self, other: Any) -> Any:
@@ -167,6 +168,7 @@ class ShapeMethods:
 
     reshape_as = view_as
 
+    @respells
     def expand(self, *sizes: Any) -> Any:
         """Repeated to a shape, in which -1 leaves an axis as it is; see `broadcast_to`."""
         return shapes.expand(self, shapes.sized(sizes))
@@ -175,18 +177,22 @@ class ShapeMethods:
         """Repeated to the shape of another tensor."""
         return manipulation.broadcast_to(self, other.shape)
 
+    @respells
     def sum_to_size(self, *size: Any) -> Any:
         """The sum over the axes that broadcasting from `size` would repeat."""
         return shapes.sum_to_size(self, shapes.sized(size))
 
+    @respells
     def permute(self, *dims: Any) -> Any:
         """The axes reordered: `permute_dims`."""
         return shapes.permute(self, shapes.sized(dims))
 
+    @respells
     def flip(self, *dims: Any, axis: Any = None) -> Any:
         """The order reversed along axes, all where none are given."""
-        return manipulation.flip(self, shapes.sized(dims) or axis)
+        return manipulation.flip(self, shapes.sized(dims) if dims else axis)
 
+    @respells
     def tile(self, *dims: Any) -> Any:
         """Laid side by side so many times along each axis."""
         return manipulation.tile(self, shapes.sized(dims))
@@ -195,19 +201,27 @@ class ShapeMethods:
         """All elements in a row."""
         return manipulation.reshape(self, (-1,) if self.numel() != 0 else (0,))
 
+    @respells
     def repeat(self, *repeats: Any, axis: Any = None, dim: Any = None) -> Any:
         """Each element repeated, as in NumPy and the array API standard: `x.repeat(2, axis=1)`.
 
-        PyTorch lays x side by side: that is `x.tile(2, 1)` here, and several numbers in a row are
-        an error, as they would mean one here and another there.
+        PyTorch lays x side by side: that is `x.tile(2, 1)` here. Several numbers in a row are
+        PyTorch's where NumPy's reading, a number and an axis, makes no sense; where both do, they
+        are an error.
         """
         if len(repeats) != 1:
+            rank = len(self.shape)  # type: ignore[attr-defined]
+            plain = all(isinstance(n, Integer) for n in repeats) and axis is None and dim is None
+            numpys = len(repeats) == 2 and plain and -rank <= repeats[1] < rank
+            if plain and len(repeats) >= max(rank, 2) and not numpys:
+                return manipulation.tile(self, repeats)
             raise OptionError(
                 f"x.repeat{repeats} means two things: x.tile{repeats} lays x side by side, as in "
                 "PyTorch, x.repeat(n, axis=axis) repeats elements, as in NumPy"
             )
         return counting.repeat(self, repeats[0], axis, dim=dim)
 
+    @respells
     def split(self, split_size: Any, dim: Integer = 0) -> Any:
         """Parts of a size along an axis, the last of what is left, or of the sizes listed."""
         return manipulation.split(self, split_size, dim=dim)

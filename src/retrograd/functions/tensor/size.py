@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from retrograd.functions.broadcasting import normal_axis
-from retrograd.ir import Dim, Shape
+from retrograd.ir import Dim, Shape, product
 
 
 class Size(int):
@@ -32,8 +33,10 @@ class SymbolicSize(Dim):
         return self.shape if dim is None else self.shape[normal_axis(dim, len(self.shape), "size")]
 
 
-def size_of(count: int | Dim, shape: Shape) -> Size | SymbolicSize:
-    """A number of elements that knows the shape."""
+@functools.lru_cache(1024)  # to make one takes longer than all the rest
+def size_of(shape: Shape) -> Size | SymbolicSize:
+    """The number of elements of a tensor, which knows the shape."""
+    count = product(shape)
     if isinstance(count, Dim):
         named = object.__new__(SymbolicSize)
         named._set(count.terms)

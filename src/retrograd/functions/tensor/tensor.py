@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.backward import backward, is_retained, retain, warn_of_no_leaf
 from retrograd.eager.conversion import array_of, is_sought, number_of, scalar_of
 from retrograd.eager.dispatch import operator, reflected
@@ -100,7 +101,7 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
     def size(self) -> Size | SymbolicSize:
         """The number of elements. It may be called, as in PyTorch: `x.size()` is the shape,
         `x.size(0)` the size of an axis."""
-        return size_of(self._type.size, self.shape)
+        return size_of(self._type.shape)
 
     @property
     def device(self) -> str:
@@ -122,6 +123,7 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
     def requires_grad(self, value: bool) -> None:
         self.requires_grad_(value)
 
+    @respells
     def requires_grad_(self, value: bool = True) -> Self:
         """Switch gradients on or off from here on; what was computed before is not affected.
 
@@ -132,7 +134,7 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
         if value and not self.dtype.is_inexact:
             raise GradientError(f"only floating tensors have gradients, not {self.dtype}")
         if bool(value) != self._requires_grad:
-            array = self.value()
+            array = self.computed()  # wherever it is
             completed(lambda: self._require(bool(value), array))
         return self
 
@@ -182,14 +184,16 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
         """
         return array_of(self.detach() if force else self, ".numpy()")
 
-    def item(self) -> Any:
-        """The value of a tensor with one element, as a Python number.
+    def item(self, *at: int) -> Any:
+        """The value of a tensor with one element, as a Python number; or, as in NumPy, that of an
+        element at a place: `x.item(3)`, `x.item(0, 3)`.
 
         `loss.item()` may be used at any time, but not of what a transform is differentiating, as
         the number is a constant: a `GradientError`, unless it is detached. The same holds for
         `float(x)`, `int(x)` and `tolist()`.
         """
-        return self._number(number_of(self, ".item()"))
+        array = number_of(self, ".item()")
+        return array.item(*at) if at else self._number(array)
 
     def _number(self, array: Array) -> Any:
         if array.size != 1:
@@ -355,6 +359,7 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
         return new
 
     # -- gradients ------------------------------------------------------------------------------
+    @respells
     def backward(
         self, seed: Any = None, retain_graph: bool = False, *, gradient: Any = None
     ) -> None:
@@ -455,6 +460,7 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
     swapaxes = manipulation.swapaxes
     take, broadcast_to = indexing.take, manipulation.broadcast_to
 
+    @respells
     def reshape(self, *shape: Any) -> Tensor:
         """`x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be -1."""
         one = len(shape) == 1 and not isinstance(shape[0], int | Dim)

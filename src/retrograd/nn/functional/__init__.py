@@ -1,5 +1,8 @@
 """Layers, activations and losses as functions, with PyTorch's names and arguments."""
 
+from typing import TYPE_CHECKING
+
+from retrograd.lazy_import import attach as _attach
 from retrograd.nn.functional.activations import (
     celu,
     elu,
@@ -148,6 +151,9 @@ from retrograd.nn.functional.segmentation_losses import (
     sigmoid_focal_loss,
     tversky_loss,
 )
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = _attach(__name__)
 
 __all__ = [
     # losses

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 import numpy as np
 
 from retrograd import pytree
+from retrograd.coming_from.keywords import respells
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import Array
 from retrograd.errors import FormatError, OptionError, RetrogradError, ShapeError, nearest
@@ -104,6 +105,9 @@ class Module(Composite):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith("retrograd.") and "__init__" in vars(cls):
+            # PyTorch's `device="cpu"` is passed over, other names are refused with help.
+            cls.__init__ = respells(cls.__init__, cls.__name__)  # type: ignore[method-assign]
         pytree.register(cls, split, join, holds_state=True)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -236,7 +240,7 @@ class Module(Composite):
             elif isinstance(m.value, Parameter) or owner._buffers.get(  # type: ignore[attr-defined]
                 m.name.rpartition(".")[2]
             ):
-                yield Saved(m.name, m.value.value, m.value.replace, True)
+                yield Saved(m.name, m.value.computed, m.value.replace, True)
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> LoadResult:
         """Take over values by name, from `state_dict()` here or in another library.

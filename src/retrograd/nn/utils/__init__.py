@@ -1,6 +1,9 @@
 """What is done to the parameters of a model, and sequences of different lengths, as in
 `torch.nn.utils`."""
 
+from typing import TYPE_CHECKING
+
+from retrograd.lazy_import import attach as _attach
 from retrograd.nn.utils import parametrizations, parametrize, prune, rnn
 from retrograd.nn.utils.clip_grad import (
     clip_grad_norm_,
@@ -16,6 +19,9 @@ from retrograd.nn.utils.fusion import (
     fuse_linear_bn_weights,
 )
 from retrograd.nn.utils.parametrizations import spectral_norm, weight_norm
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+    __getattr__ = _attach(__name__)
 
 __all__ = [
     "clip_grad_norm_",

@@ -32,7 +32,7 @@ class ParametrizationList(ModuleList):
             setattr(self, name, value)
 
     def forward(self) -> Tensor:
-        first, *rest = self._items
+        first, *rest = self._listed()
         y = first(*[getattr(self, name) for name in self.names])
         for module in rest:
             y = module(y)
@@ -40,7 +40,7 @@ class ParametrizationList(ModuleList):
 
     def right_inverse(self, value: Any) -> None:
         """Give the originals values for which the result is this one, as far as there are."""
-        for module in reversed(self._items):
+        for module in reversed(self._listed()):
             inverse = getattr(module, "right_inverse", None)
             if inverse is None:
                 raise OptionError(

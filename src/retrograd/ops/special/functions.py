@@ -10,6 +10,7 @@ of the incomplete functions in their parameters.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from retrograd.ops.elementwise import (
     add_elementwise,
     bell,
     binary,
+    bitwise_not,
     exp,
     is_zero,
     isinf,
@@ -39,6 +41,7 @@ from retrograd.ops.elementwise import (
 )
 from retrograd.ops.special.reference import bessel, from_formula, from_scipy, in_double
 from retrograd.ops.special.reference import betaln as betaln_of
+from retrograd.ops.special.reference import digamma as digamma_of
 from retrograd.ops.special.reference import erfcx as erfcx_of
 from retrograd.ops.special.reference import gamma as gamma_of
 from retrograd.ops.special.reference import lgamma as lgamma_of
@@ -90,6 +93,7 @@ def _log_ratio(a: Node, b: Node) -> Node:
 
 # Rules name ops that are declared on a later line.
 digamma: Elementwise
+entr: Elementwise
 gammainc_dx: Elementwise
 gammainc_da: Elementwise
 gammainc_daa: Elementwise
@@ -112,7 +116,7 @@ bessel_ie: Elementwise
 # The gamma function. `zeta` is Hurwitz'; at its poles, whole q <= 0, it is inf.
 gamma = unary("gamma", gamma_of, lambda g, y, x: zmul(g, y * digamma(x)))
 lgamma = unary("lgamma", lgamma_of, lambda g, y, x: zmul(g, digamma(x)))
-digamma = unary("digamma", from_scipy("digamma"), lambda g, y, x: zmul(g, trigamma(x)))
+digamma = unary("digamma", digamma_of, lambda g, y, x: zmul(g, trigamma(x)))
 trigamma = unary("trigamma", trigamma_of, lambda g, y, x: zmul(g, -2 * zeta(like(3, x), x)))
 zeta = binary("zeta", zeta_of, lambda g, y, s, q: undefined(g, s, q),
               lambda g, y, s, q: -zmul(g, s * zeta(s + 1, q)), FLOAT)
@@ -170,16 +174,15 @@ gammaincc = binary("gammaincc", from_formula("gammaincc"),
                    lambda g, y, a, x: -zmul(g, gammainc_da(a, x)),
                    lambda g, y, a, x: -zmul(g, gammainc_dx(a, x)), FLOAT)
 gammainc_dx = binary("gammainc_dx", from_formula("gammainc_dx"),
-                     lambda g, y, a, x: zmul(g, log_times(y, x, -digamma(a))),
-                     lambda g, y, a, x: zmul(g, y * ((a - 1) / x - 1)), FLOAT)
+                     lambda g, y, a, x: zmul(g, gamma_scored(y, a, x)),
+                     lambda g, y, a, x: zmul(g, gamma_density_slope(y, a, x)), FLOAT)
 gammainc_da = binary("gammainc_da", from_formula("gammainc_da"),
                      lambda g, y, a, x: zmul(g, gammainc_daa(a, x)),
-                     lambda g, y, a, x: zmul(
-                         g, log_times(gammainc_dx(a, x), x, -digamma(a))), FLOAT)
+                     lambda g, y, a, x: zmul(g, gamma_scored(gammainc_dx(a, x), a, x)), FLOAT)
 gammainc_daa = binary("gammainc_daa", from_formula("gammainc_daa"),
                       lambda g, y, a, x: undefined(g, a, x),
-                      lambda g, y, a, x: zmul(g, gammainc_dx(a, x) * (
-                          square(log(x) - digamma(a)) - trigamma(a))), FLOAT)
+                      lambda g, y, a, x: zmul(g, zmul(gammainc_dx(a, x), (
+                          square(log(x) - digamma(a)) - trigamma(a)))), FLOAT)
 betainc = ternary("betainc", from_formula("betainc"),
                   lambda g, y, a, b, x: zmul(g, betainc_da(a, b, x)),
                   lambda g, y, a, b, x: zmul(g, betainc_db(a, b, x)),
@@ -187,7 +190,7 @@ betainc = ternary("betainc", from_formula("betainc"),
 betainc_dx = ternary("betainc_dx", from_formula("betainc_dx"),
                      lambda g, y, a, b, x: zmul(g, scored(y, a, b, x)),
                      lambda g, y, a, b, x: zmul(g, scored(y, b, a, 1 - x)),
-                     lambda g, y, a, b, x: zmul(g, y * ((a - 1) / x - (b - 1) / (1 - x))))
+                     lambda g, y, a, b, x: zmul(g, beta_density_slope(y, a, b, x)))
 betainc_da = ternary("betainc_da", from_formula("betainc_da"),
                      lambda g, y, a, b, x: zmul(g, betainc_daa(a, b, x)),
                      lambda g, y, a, b, x: zmul(g, betainc_dab(a, b, x)),
@@ -199,16 +202,16 @@ betainc_db = ternary("betainc_db", from_formula("betainc_db"),
                          g, scored(betainc_dx(a, b, x), b, a, 1 - x)))
 betainc_daa = ternary("betainc_daa", from_formula("betainc_daa"),
                       lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
-                      lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
-                          square(score(a, b, x)) - trigamma(a) + trigamma(a + b))))
+                      lambda g, y, a, b, x: zmul(g, zmul(betainc_dx(a, b, x), (
+                          square(score(a, b, x)) - trigamma(a) + trigamma(a + b)))))
 betainc_dab = ternary("betainc_dab", from_formula("betainc_dab"),
                       lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
-                      lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
-                          score(a, b, x) * score(b, a, 1 - x) + trigamma(a + b))))
+                      lambda g, y, a, b, x: zmul(g, zmul(betainc_dx(a, b, x), (
+                          score(a, b, x) * score(b, a, 1 - x) + trigamma(a + b)))))
 betainc_dbb = ternary("betainc_dbb", from_formula("betainc_dbb"),
                       lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
-                      lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
-                          square(score(b, a, 1 - x)) - trigamma(b) + trigamma(a + b))))
+                      lambda g, y, a, b, x: zmul(g, zmul(betainc_dx(a, b, x), (
+                          square(score(b, a, 1 - x)) - trigamma(b) + trigamma(a + b)))))
 # fmt: on
 
 
@@ -217,15 +220,64 @@ def square(x: Node) -> Node:
     return y
 
 
-def log_times(y: Node, x: Node, rest: Node) -> Node:
-    """`y (log(x) + rest)` for a density y, which is zero at x = 0 faster than a logarithm grows."""
-    total: Node = zmul(y, log(x)) + y * rest
+def gamma_scored(y: Node, a: Node, x: Node) -> Node:
+    """The density `gammainc_dx(a, x)` times its score `log(x) - digamma(a)`."""
+
+    def less(low: Node) -> Node:
+        return gammainc_dx(low - 1, x) / (low - 1)  # type: ignore[no-any-return]
+
+    total: Node = _log_times(y, x, a, less) - y * digamma(a)
     return total
 
 
 def scored(y: Node, a: Node, b: Node, x: Node) -> Node:
-    """A density times its score, also at x = 0."""
-    return log_times(y, x, digamma(a + b) - digamma(a))
+    """The density `betainc_dx(a, b, x)` times its score in a."""
+
+    def less(low: Node) -> Node:
+        return betainc_dx(low - 1, b, x) * (low + b - 1) / (low - 1)  # type: ignore[no-any-return]
+
+    total: Node = _log_times(y, x, a, less) + y * (digamma(a + b) - digamma(a))
+    return total
+
+
+def _log_times(y: Node, x: Node, a: Node, less: Callable[[Node], Node]) -> Node:
+    """`y log(x)` for a density like `x^(a-1)`. At x = 0 from `a = 1` on the power is more than the
+    logarithm: as `x log(x)` times the rest, `less(a)`, that is 0 for all a, and its slope in x that
+    of the limit."""
+    edge = is_zero(x) & (a > 1.0)
+    steep = edge & (a < 2.0)
+    rest = less(select(edge & bitwise_not(steep), a, like(2, a)))
+    at_edge = -entr(select(edge, x, like(1, x))) * select(steep, like(1, x), rest)
+    found: Node = select(edge, at_edge, zmul(y, log(select(edge, like(1, x), x))))
+    return found
+
+
+def gamma_density_slope(y: Node, a: Node, x: Node) -> Node:
+    """Of the density `y = x^(a-1) exp(-x) / Gamma(a)`, in x: `y ((a - 1) / x - 1)`. At 0, where
+    that is `0 / 0` from `a = 1` on, by the density of `a - 1`, so that all orders hold."""
+    edge = is_zero(x) & (a >= 1.0)
+    more = edge & (a > 1.0)
+    lower = select(more, gammainc_dx(select(more, a - 1, like(1, a)), x), like(0, x))
+    inner: Node = select(edge, lower - y, y * ((a - 1) / select(edge, like(1, x), x) - 1))
+    return inner
+
+
+def beta_density_slope(y: Node, a: Node, b: Node, x: Node) -> Node:
+    """Of the density `y = x^(a-1) (1 - x)^(b-1) / B(a, b)`, in x, `y (a - 1) / x` less
+    `y (b - 1) / (1 - x)`; at 0 the first of these, and at 1 the second, by the density of a
+    parameter that is less by one."""
+
+    def term(edge: Node, p: Node, less: Node, z: Node) -> Node:
+        edge = edge & (p >= 1.0)
+        more = edge & (p > 1.0)
+        lower = select(more, (a + b - 1) * less, like(0, x))
+        found: Node = select(edge, lower, y * (p - 1) / select(edge, like(1, z), z))
+        return found
+
+    start, end = is_zero(x), is_zero(1 - x)
+    p, q = (select(e & (t > 1.0), t - 1, like(1, t)) for e, t in ((start, a), (end, b)))
+    slope: Node = term(start, a, betainc_dx(p, b, x), x) - term(end, b, betainc_dx(a, q, x), 1 - x)
+    return slope
 
 
 def score(a: Node, b: Node, x: Node) -> Node:

@@ -88,12 +88,12 @@ class NumPyIncompleteMath:
         return np.where(a < 10, near, far)
 
     def digamma(self, a: Any) -> Any:
-        return scipy("digamma")(a)
+        return digamma(a)
 
     def digamma_rest(self, a: Any) -> Any:
         inverse = 1 / np.maximum(a, 10)
         far = inverse * (0.5 + inverse * _polynomial(inverse * inverse, DIGAMMA_SERIES))
-        return np.where(a < 10, np.log(a) - scipy("digamma")(a), far)
+        return np.where(a < 10, np.log(a) - digamma(a), far)
 
     def trigamma(self, a: Any) -> Any:
         return scipy("zeta")(2.0, a)
@@ -163,7 +163,36 @@ def _lgamma(x: Any) -> Any:
         return np.vectorize(_lgamma_of_one, otypes=[np.float64])(x)
 
 
+def _digamma(x: Any) -> Any:
+    """SciPy's where it is installed."""
+    try:
+        return scipy("digamma")(x)
+    except BackendError:
+        return digamma_by_series(x)
+
+
+SHIFT = 16  # steps of the recurrence, after which the series of digamma has all digits
+
+
+def digamma_by_series(x: Any) -> Any:
+    """`psi(x + 16)` by its asymptotic series, less the steps `1 / (x + k)`, smallest first; below 0
+    `psi(1 - x) - pi cot(pi x)`. NaN at the poles but for zero."""
+    with np.errstate(all="ignore"):
+        negative = x < 0
+        u = np.where(negative, 1 - x, x)
+        far = u >= SHIFT
+        z = np.where(far, u, u + SHIFT)
+        inverse = 1 / z
+        y = np.log(z) - inverse * (0.5 + inverse * _polynomial(inverse * inverse, DIGAMMA_SERIES))
+        steps = sum(1 / (u + k) for k in range(SHIFT - 1, -1, -1))
+        y = np.where(far, y, y - steps)
+        turn = np.where(negative, x - np.rint(x), 0.25)
+        turned = np.where(turn == 0, np.nan, y - np.pi / np.tan(np.pi * turn))
+        return np.where(x == 0, -1 / x, np.where(negative, turned, y))
+
+
 lgamma = in_double(_lgamma)
+digamma = in_double(_digamma)
 gamma = in_double(np.vectorize(_gamma_of_one, otypes=[np.float64]))
 
 

@@ -1,8 +1,8 @@
 """Special functions that are rare: SciPy computes them in compiled programs, too, which call it.
 
 Their derivatives are those of the table in `functions`; what has none here is NaN, never zero: the
-exponential integrals in their order, the hypergeometric functions in their parameters, and Legendre
-functions in theirs.
+exponential integrals in their order, the hypergeometric functions in their parameters from the
+second on, and Legendre functions in theirs.
 """
 
 from __future__ import annotations
@@ -16,22 +16,29 @@ from retrograd.ir import Node
 from retrograd.ops import elementwise as el
 from retrograd.ops.elementwise import (
     FLOAT,
+    Derivative,
     Elementwise,
     add_elementwise,
     binary,
     exp,
+    is_zero,
+    isinf,
     log,
     select,
     unary,
     zdiv,
     zmul,
 )
+from retrograd.ops.special import hypergeometric
 from retrograd.ops.special.functions import (
     betainc_da,
     betainc_db,
     betainc_dx,
+    betaln,
+    digamma,
     gammainc_da,
     gammainc_dx,
+    lgamma,
     like,
     ternary,
     undefined,
@@ -109,6 +116,46 @@ def _legendre_slope(m: Node, v: Node, x: Node) -> Node:
     return y
 
 
+def _power_slope(edge: Node, log_scale: Node, a: Node, p: Node) -> Node:
+    """The slope in p of `(c p)^(1/a)`, c by its logarithm: how a quantile leaves an end of its
+    range. Ones elsewhere."""
+    a, p = (select(edge, t, like(1, t)) for t in (a, p))
+    inverse = 1 / a
+    y: Node = exp(select(edge, log_scale, like(0, a)) * inverse) * inverse * el.pow(p, inverse - 1)
+    return y
+
+
+def _gamma_quantile_slopes(a: Node, y: Node, p: Node, q: Node) -> tuple[Node, Node]:
+    """Of the y at which `gammainc(a, y)` is `p = 1 - q`, in a and p. Where y is at an end of its
+    range, 0 or inf, it is there for all a; its slope in p is that of the leading term."""
+    zero, far = is_zero(y), isinf(y)
+    inside = select(zero | far, like(1, y), y)
+    da = select(zero | far, like(0, y), -gammainc_da(a, inside) / gammainc_dx(a, inside))
+    # For a = 1 the density is smooth at 0.
+    start = zero & ((a > 1.0) | (a < 1.0))
+    low = _power_slope(start, lgamma(a + 1), a, p)
+    high = 1 / select(far, q, like(1, q))
+    smooth = 1 / gammainc_dx(a, select(start | far, like(1, y), y))
+    return da, select(start, low, select(far, high, smooth))
+
+
+def _beta_quantile_slopes(a: Node, b: Node, y: Node, p: Node, q: Node) -> tuple[Node, ...]:
+    """Of the y at which `betainc(a, b, y)` is `p = 1 - q`, in a, b and p; likewise, with ends at 0
+    and 1, to which the other parameter scales the distance."""
+    zero, one = is_zero(y), is_zero(1 - y)
+    start, end = zero & ((a > 1.0) | (a < 1.0)), one & ((b > 1.0) | (b < 1.0))
+    inside = select(zero | one, like(0.5, y), y)
+    density, joint = betainc_dx(a, b, inside), digamma(a + b)
+    da = select(one, (1 - y) * (joint - digamma(a)) / b, -betainc_da(a, b, inside) / density)
+    db = select(zero, y * (digamma(b) - joint) / a, -betainc_db(a, b, inside) / density)
+    log_beta = betaln(a, b)
+    low = _power_slope(start, log_beta + log(a), a, p)
+    high = _power_slope(end, log_beta + log(b), b, q)
+    smooth = 1 / betainc_dx(a, b, select(start | end, like(0.5, y), y))
+    in_p = select(start, low, select(end, high, smooth))
+    return select(zero, like(0, y), da), select(one, like(0, y), db), in_p
+
+
 # Rules name ops that are declared on a later line.
 ellipe: Elementwise
 ellipkm1: Elementwise
@@ -116,7 +163,16 @@ expn: Elementwise
 lpmv: Elementwise
 yn: Elementwise
 hyp1f1: Elementwise
+hyp1f1_da: Elementwise
+hyp1f1_db: Elementwise
 hyp2f1: Elementwise
+hyp2f1_da: Elementwise
+hyp2f1_dc: Elementwise
+
+
+def of_four(name: str, reference: Any, derivatives: tuple[Derivative, ...]) -> Elementwise:
+    return add_elementwise(Elementwise(name, reference, derivatives, FLOAT))
+
 
 # fmt: off
 spence = unary("spence", from_scipy("spence"), lambda g, y, x: zmul(g, _spence_slope(x)))
@@ -129,30 +185,50 @@ expn = binary("expn", of_order("expn"), lambda g, y, n, x: undefined(g, n, x),
 yn = binary("yn", of_order("yn"), lambda g, y, n, x: undefined(g, n, x),
             lambda g, y, n, x: zmul(g, 0.5 * (yn(n - 1, x) - yn(n + 1, x))), FLOAT)
 gammaincinv = binary("gammaincinv", from_scipy("gammaincinv"),
-                     lambda g, y, a, p: -zdiv(zmul(g, gammainc_da(a, y)), gammainc_dx(a, y)),
-                     lambda g, y, a, p: zdiv(g, gammainc_dx(a, y)), FLOAT)
+                     lambda g, y, a, p: zmul(g, _gamma_quantile_slopes(a, y, p, 1 - p)[0]),
+                     lambda g, y, a, p: zmul(g, _gamma_quantile_slopes(a, y, p, 1 - p)[1]), FLOAT)
 gammainccinv = binary("gammainccinv", from_scipy("gammainccinv"),
-                      lambda g, y, a, p: -zdiv(zmul(g, gammainc_da(a, y)), gammainc_dx(a, y)),
-                      lambda g, y, a, p: -zdiv(g, gammainc_dx(a, y)), FLOAT)
+                      lambda g, y, a, q: zmul(g, _gamma_quantile_slopes(a, y, 1 - q, q)[0]),
+                      lambda g, y, a, q: -zmul(g, _gamma_quantile_slopes(a, y, 1 - q, q)[1]), FLOAT)
 betaincinv = ternary("betaincinv", from_scipy("betaincinv"),
-                     lambda g, y, a, b, p: -zdiv(zmul(g, betainc_da(a, b, y)), betainc_dx(a, b, y)),
-                     lambda g, y, a, b, p: -zdiv(zmul(g, betainc_db(a, b, y)), betainc_dx(a, b, y)),
-                     lambda g, y, a, b, p: zdiv(g, betainc_dx(a, b, y)))
+                     lambda g, y, a, b, p: zmul(g, _beta_quantile_slopes(a, b, y, p, 1 - p)[0]),
+                     lambda g, y, a, b, p: zmul(g, _beta_quantile_slopes(a, b, y, p, 1 - p)[1]),
+                     lambda g, y, a, b, p: zmul(g, _beta_quantile_slopes(a, b, y, p, 1 - p)[2]))
 betainccinv = ternary(
     "betainccinv", from_scipy("betainccinv"),
-    lambda g, y, a, b, p: -zdiv(zmul(g, betainc_da(a, b, y)), betainc_dx(a, b, y)),
-    lambda g, y, a, b, p: -zdiv(zmul(g, betainc_db(a, b, y)), betainc_dx(a, b, y)),
-    lambda g, y, a, b, p: -zdiv(g, betainc_dx(a, b, y)))
-hyp1f1 = ternary("hyp1f1", from_scipy("hyp1f1"), lambda g, y, *of: undefined(g, *of),
-                 lambda g, y, *of: undefined(g, *of),
+    lambda g, y, a, b, q: zmul(g, _beta_quantile_slopes(a, b, y, 1 - q, q)[0]),
+    lambda g, y, a, b, q: zmul(g, _beta_quantile_slopes(a, b, y, 1 - q, q)[1]),
+    lambda g, y, a, b, q: -zmul(g, _beta_quantile_slopes(a, b, y, 1 - q, q)[2]))
+hyp1f1 = ternary("hyp1f1", hypergeometric.hyp1f1,
+                 lambda g, y, *of: zmul(g, hyp1f1_da(*of)),
+                 lambda g, y, *of: zmul(g, hyp1f1_db(*of)),
                  lambda g, y, a, b, x: zmul(g, a / b * hyp1f1(a + 1, b + 1, x)))
+hyp1f1_da = ternary(
+    "hyp1f1_da", hypergeometric.hyp1f1_da,
+    lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
+    lambda g, y, a, b, x: zmul(g, (
+        hyp1f1(a + 1, b + 1, x) + a * hyp1f1_da(a + 1, b + 1, x)) / b))
+hyp1f1_db = ternary(
+    "hyp1f1_db", hypergeometric.hyp1f1_db,
+    lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
+    lambda g, y, a, b, x: zmul(g, a / b * (
+        hyp1f1_db(a + 1, b + 1, x) - hyp1f1(a + 1, b + 1, x) / b)))
 lpmv = ternary("lpmv", of_order("lpmv"), lambda g, y, *of: undefined(g, *of),
                lambda g, y, *of: undefined(g, *of),
                lambda g, y, m, v, x: zmul(g, _legendre_slope(m, v, x)))
-hyp2f1 = add_elementwise(Elementwise(
-    "hyp2f1", from_scipy("hyp2f1"),
-    (*[lambda g, y, *of: undefined(g, *of)] * 3,
-     lambda g, y, a, b, c, x: zmul(g, a * b / c * hyp2f1(a + 1, b + 1, c + 1, x))), FLOAT))
+hyp2f1 = of_four("hyp2f1", from_scipy("hyp2f1"), (
+    lambda g, y, *of: zmul(g, hyp2f1_da(*of)),
+    lambda g, y, a, b, c, x: zmul(g, hyp2f1_da(b, a, c, x)),
+    lambda g, y, *of: zmul(g, hyp2f1_dc(*of)),
+    lambda g, y, a, b, c, x: zmul(g, a * b / c * hyp2f1(a + 1, b + 1, c + 1, x))))
+hyp2f1_da = of_four("hyp2f1_da", hypergeometric.hyp2f1_da, (
+    *[lambda g, y, *of: undefined(g, *of)] * 3,
+    lambda g, y, a, b, c, x: zmul(g, b / c * (
+        hyp2f1(a + 1, b + 1, c + 1, x) + a * hyp2f1_da(a + 1, b + 1, c + 1, x)))))
+hyp2f1_dc = of_four("hyp2f1_dc", hypergeometric.hyp2f1_dc, (
+    *[lambda g, y, *of: undefined(g, *of)] * 3,
+    lambda g, y, a, b, c, x: zmul(g, a * b / c * (
+        hyp2f1_dc(a + 1, b + 1, c + 1, x) - hyp2f1(a + 1, b + 1, c + 1, x) / c))))
 # fmt: on
 FROM_SCIPY = (
     spence,
@@ -167,6 +243,10 @@ FROM_SCIPY = (
     betaincinv,
     betainccinv,
     hyp1f1,
+    hyp1f1_da,
+    hyp1f1_db,
     lpmv,
     hyp2f1,
+    hyp2f1_da,
+    hyp2f1_dc,
 )  # fmt: skip

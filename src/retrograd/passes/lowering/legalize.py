@@ -185,6 +185,8 @@ def held(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
 lowers(PairedFft, PureCallback, *FROM_SCIPY)(by_reference)
 # Whose values are those of their reference in compiled programs, too.
 CALLED = frozenset(op for op, rule in RULES.items() if rule is by_reference)
+# What only a CPU does: these, routines of libraries, walks through graphs.
+CPU_ONLY = CALLED | linalg.ROUTINES | {DagScan.name}
 
 LOWER = RuleSet.lowering("lower", RULES)
 LIGHT = RuleSet.lowering("lower", RULES, chosen=lambda node: not isinstance(node.prim, DotGeneral))

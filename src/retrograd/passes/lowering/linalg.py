@@ -134,11 +134,15 @@ def rule_of(f: MatrixRule) -> OpRule:
     return rule
 
 
+ROUTINES: set[str] = set()  # the ops that become calls of routines
+
+
 def calls(*ops: type[Op]) -> Callable[[F], F]:
     """Enter a function of matrices and operands as the lowering of ops."""
 
     def enter(f: F) -> F:
         lowers(*ops)(rule_of(f))
+        ROUTINES.update(op.name for op in ops)
         return f
 
     return enter
@@ -432,6 +436,9 @@ def _decomposition(m: Matrices, x: Node) -> tuple[list[Size], Work]:
 
 ORDER = "dag_order"  # the routine's name
 EACH = 8  # multiply-adds in whose time a node or an edge is put in order
+
+
+ROUTINES.add(DagOrder.name)
 
 
 @lowers(DagOrder)

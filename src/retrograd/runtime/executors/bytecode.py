@@ -20,6 +20,7 @@ from retrograd.ops.leaf import Constant
 from retrograd.passes.after_autodiff import settled, written
 from retrograd.runtime import executors
 from retrograd.runtime.backend import Array, bind
+from retrograd.runtime.device_array import host
 from retrograd.runtime.executors.op_by_op import OpCall
 from retrograd.runtime.executors.op_kinds import Kind, Step, kind_of
 from retrograd.schedule.buffer import ALIGNMENT
@@ -64,7 +65,7 @@ class BytecodeExecutor:
             frame = self._frames.pop()
         except IndexError:
             frame = _Frame(self._places)
-        held = frame.given(arrays)
+        held = frame.given(list(map(host, arrays)))
         code = self._steps.code
         with np.errstate(all="ignore"):
             for part in self._parts:

@@ -24,6 +24,7 @@ from retrograd.passes.after_autodiff import settled
 from retrograd.passes.lowering.legalize import CALLED, in_parts
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.denormals import may_flush
+from retrograd.runtime.device_array import host
 from retrograd.runtime.executors.op_kernels import OpKernel
 
 
@@ -210,7 +211,7 @@ class OpByOpExecutor:
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         calls = self.calls(bind(self._body.inputs, arrays))
-        values: list[Any] = [*arrays, *[None] * len(calls.steps)]
+        values: list[Any] = [*map(host, arrays), *[None] * len(calls.steps)]
         with np.errstate(all="ignore"):
             for call, operands, result, ends in calls.steps:
                 values[result] = call([values[k] for k in operands])

@@ -13,6 +13,7 @@ from retrograd.memory_limit import check_result
 from retrograd.ops.assume import check_assumed
 from retrograd.ops.control.body import MEANING
 from retrograd.runtime.backend import Array, bind
+from retrograd.runtime.device_array import host
 
 Observer = Callable[[Node, Any, Sequence[Any]], None]
 
@@ -35,6 +36,7 @@ class ReferenceProgram:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         graph, observer = self.graph, self.observer
         sizes = bind(graph.inputs, arrays)
+        arrays = list(map(host, arrays))
         if sizes:
             check_assumed(graph.nodes, sizes)
 

@@ -32,7 +32,9 @@ class Lifetime:
     bytes: int | Dim
 
 
-def layout(lifetimes: Sequence[Lifetime], sizes: Mapping[str, int]) -> ArenaLayout:
+def layout(
+    lifetimes: Sequence[Lifetime], sizes: Mapping[str, int], alignment: int = ALIGNMENT
+) -> ArenaLayout:
     """Place temporaries, given in the order of their first time, for the given sizes.
 
     Each takes the smallest gap that fits, or extends the arena. One that is read for the last time
@@ -47,7 +49,7 @@ def layout(lifetimes: Sequence[Lifetime], sizes: Mapping[str, int]) -> ArenaLayo
             _, offset, size = ending.pop(0)
             _free(gaps, offset, size)
         size = max(evaluate(life.bytes, sizes), 1)
-        size = -(-size // ALIGNMENT) * ALIGNMENT
+        size = -(-size // alignment) * alignment
         fit = min((g for g in gaps if g[1] >= size), key=lambda g: g[1], default=None)
         if fit is not None:
             gaps.remove(fit)

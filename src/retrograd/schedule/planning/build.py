@@ -34,6 +34,9 @@ class PlanBuilder:
     """The kernels that compute a graph from the buffers of its inputs into those of its outputs.
     `memory` numbers what else they need."""
 
+    lowering: type[NodeLowering] = NodeLowering
+    packs = True  # matrices that a loop reads again and again are copied in the order of registers
+
     def __init__(
         self,
         graph: Graph,
@@ -101,7 +104,8 @@ class PlanBuilder:
         for node in stored:
             if Trait.CONTROL in node.prim.traits:
                 region = self._region(node)
-                lowered += packed_before(region, self.memory)
+                if self.packs:
+                    lowered += packed_before(region, self.memory)
                 made |= dict.fromkeys(region.outs, len(lowered))
                 lowered.append(region)
                 continue
@@ -121,15 +125,14 @@ class PlanBuilder:
                 groups[domain] = [*near[1 - TUNING.fused_map_candidates :], home]
                 lowered.append(home)
             elif isinstance(node.prim, LibCall):
-                fill = NodeLowering(node, self.buffers, partial(self._scratch, node)).copy_of
+                fill = self.lowering(node, self.buffers, partial(self._scratch, node)).copy_of
                 kernels = call_kernels(node, self.buffers, self._temporary, fill)
                 lowered += kernels
                 for kernel in kernels:
                     made |= dict.fromkeys(kernel.outs, len(lowered) - 1)
             else:
-                lowering = NodeLowering(
-                    node, self.buffers, partial(self._scratch, node), self.light
-                )
+                scratch = partial(self._scratch, node)
+                lowering = self.lowering(node, self.buffers, scratch, self.light)
                 nests = lowering.nests()
                 lowered.append(Kernel([node], nests, [buffer, *lowering.spare]))
         for item in lowered:
@@ -156,7 +159,7 @@ class PlanBuilder:
     def _inside(
         self, graph: Graph, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
     ) -> list[Kernel]:
-        block = PlanBuilder(graph, inputs, outputs, self.memory, self.light)
+        block = type(self)(graph, inputs, outputs, self.memory, self.light)
         self.reasons |= block.reasons
         return block.kernels
 

@@ -21,6 +21,7 @@ from retrograd.train.run_log import FILES, RunLog, write_configuration
 from retrograd.train.subnormals import flushing
 from retrograd.train.watcher import Dashboard, Watcher
 from retrograd.viz import draw
+from retrograd.xla.agreement import any_of, first_says, one_writes
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def train(
     tell.message(_summary(trainer))
     tell.start(trainer.step, trainer.config.steps)
     try:
-        with manager.lock(), stop_requests() as stop, flushing():
+        with one_writes(), manager.lock(), stop_requests() as stop, flushing():
             path, loss = _TrainingLoop(trainer, manager, tell, stop, Watcher(board)).run()
     finally:
         tell.close()
@@ -100,17 +101,18 @@ class _TrainingLoop:
             self.tell.message(
                 "There is only one document: none is held out to measure a validation loss."
             )
-        ended = bool(self.stop)
+        ended = any_of(bool(self.stop))
         while trainer.step < config.steps and not ended:
             started = time.perf_counter()
             with pace.threads():
-                losses, tokens = trainer.steps_at_once(min(pace.steps, self._undisturbed()))
+                most = min(int(first_says(pace.steps)), self._undisturbed())
+                losses, tokens = trainer.steps_at_once(most)
             pace.took(len(losses), time.perf_counter() - started)
             self._tell(losses, tokens)
-            ended = bool(self.stop) or self.watcher.stopping
+            ended = any_of(bool(self.stop) or self.watcher.stopping)
             if trainer.step < config.steps and not ended:
                 saving = trainer.step % config.saving == 0
-                saving |= self.watcher.wants_checkpoint()
+                saving = any_of(saving or self.watcher.wants_checkpoint())
                 found = None
                 if saving or trainer.step % config.validating == 0:
                     found = self._validate()

@@ -15,6 +15,8 @@ import retrograd as rg
 from retrograd import optim, pytree
 from retrograd.data import BPETokenizer
 from retrograd.data.bpe import tokenizer_from_state
+from retrograd.distributed.shardings import Shardings, dotted
+from retrograd.distributed.training import Placement
 from retrograd.errors import FormatError, NonFiniteError, OptionError, nearest
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager, load_checkpoint, structured
@@ -22,6 +24,17 @@ from retrograd.memory_limit import check_new
 from retrograd.train.gpt.corpus import Corpus, checksum_of
 from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
 from retrograd.train.gpt.windows import TextFile, TextWindows, Tokenizer, byte_pairs
+
+# Megatron's division: heads and the inner width of the MLP over the axis `model` of a mesh, so that
+# each block has two sums over it in each direction.
+TENSOR_PARALLEL = Shardings(
+    {
+        **{f"blocks.*.attention.{x}.weight": ("model", None) for x in ("query", "key", "value")},
+        "blocks.*.attention.out.weight": (None, "model"),
+        "blocks.*.mlp.up.weight": ("model", None),
+        "blocks.*.mlp.down.weight": (None, "model"),
+    }
+)
 
 # A step of less work is done with others in one call, and they are padded to the same length.
 SMALL_STEP_FLOPS = 4e7
@@ -173,6 +186,10 @@ class GPTTrainer:
         check_new((config.batch, model.context, model.width), 4, "the activations of a batch")
         self._model: GPT | None = GPT(model, self.generator)
         self._leaves, self._structure = pytree.flatten(self._model)
+        self._names = [dotted(path) for path in pytree.paths(self._model)]
+        self.placement = Placement.here(tensor_parallel=TENSOR_PARALLEL)
+        if self.placement is not None:
+            self.placement.check_batch(config.batch)
         self.parameters = sum(p.value().size for p in self._model.parameters())
         self.optimizer = config.optimizer()
         self.state = self.optimizer.init(self._model)
@@ -239,8 +256,12 @@ class GPTTrainer:
         if self._model is not None:  # whoever has the model keeps it: its memory is not given away
             copies = [rg.asarray(x, copy=True) for x in pytree.flatten(self._model)[0]]
             self._leaves, self._model = copies, None
+            if self.placement is not None:
+                self._leaves = self.placement.model(self._names, copies)
+                self.state = self.placement.state(self.state, self._leaves)
+        given = self._on_mesh(tokens, targets)
         with rg.no_grad():
-            self._leaves, self.state, found = self._steps(self._leaves, self.state, tokens, targets)
+            self._leaves, self.state, found = self._steps(self._leaves, self.state, *given)
         losses = found.numpy()
         if not np.isfinite(losses).all():
             bad = int(np.argmin(np.isfinite(losses)))
@@ -251,6 +272,12 @@ class GPTTrainer:
             )
         self.step += len(losses)
         return losses, int(np.count_nonzero(targets >= 0))
+
+    def _on_mesh(self, tokens: Any, targets: Any) -> Any:
+        """Batches, several along the first axis, divided over the mesh if there is one."""
+        if self.placement is None:
+            return tokens, targets
+        return self.placement.batch((tokens, targets), lead=1)
 
     def gradients(self) -> GPT:
         """The gradients of the loss of the next step's batch, in the places of the parameters."""
@@ -268,7 +295,7 @@ class GPTTrainer:
             return None
         leaves = pytree.flatten(self._model)[0] if self._model is not None else self._leaves
         with rg.no_grad():
-            totals = self._losses(leaves, tokens, targets).numpy()
+            totals = self._losses(leaves, *self._on_mesh(tokens, targets)).numpy()
         return float(totals.sum(dtype=np.float64)) / count
 
     def bits_per_byte(self, loss: float) -> float | None:
@@ -317,6 +344,7 @@ class GPTTrainer:
     ) -> GPTTrainer:
         """A new run on documents or a running text. `options` are values for fields of `GPTConfig`
         and `TrainConfig`; the tokens of a large text are kept in a file in `folder`."""
+        options = _divisible(options, isinstance(source, TextFile))
         model, config = configurations(options, isinstance(source, TextFile))
         corpus = _corpus(source, model, config, None, folder)
         model = replace(model, vocab_size=corpus.tokenizer.vocab_size)
@@ -360,6 +388,15 @@ class GPTTrainer:
             trainer.generator.load_state_dict(parts["generator"])
         trainer.state, trainer.step = state, step
         return trainer
+
+
+def _divisible(options: Mapping[str, Any], prose: bool) -> Mapping[str, Any]:
+    """The options with a batch that a mesh divides, where nobody says how large it is."""
+    placement = Placement.here(tensor_parallel=TENSOR_PARALLEL)
+    if placement is None or "batch" in options:
+        return options
+    usual, parts = PROSE["batch"] if prose else TrainConfig.batch, placement.batch_parts
+    return {**options, "batch": -(-usual // parts) * parts}
 
 
 def _corpus(

@@ -14,6 +14,8 @@ import retrograd as rg
 from retrograd.api.dashboard import Dashboard
 from retrograd.api.dashboard import dashboard as open_dashboard
 from retrograd.api.profile import profile as profiling
+from retrograd.distributed.shardings import Shardings
+from retrograd.distributed.training import Placement
 from retrograd.errors import ArgumentError, IndexRangeError, NonFiniteError, OptionError
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager, structured
@@ -35,6 +37,7 @@ from retrograd.train.loop.step import TrainingStep, need_tree
 from retrograd.train.progress import Reporter, Silent, reporter
 from retrograd.train.subnormals import flushing
 from retrograd.train.watcher import Watcher
+from retrograd.xla.agreement import one_writes
 
 LOGGED = 1000  # lines of losses in a log, about
 PROFILED = 20  # steps, about, that a profile is of
@@ -74,6 +77,7 @@ def fit(
     dashboard: bool | Dashboard = False,
     profile: bool = False,
     flush_subnormals: bool = True,
+    shardings: Shardings | None = None,
 ) -> TrainingRun:
     """Train a model: `loss(model, batch)` is a scalar, or a pair of it and what else is wanted; a
     loss of `rg.nn`, as `nn.CrossEntropyLoss()`, is that of `model(batch[0])` and `batch[1]`.
@@ -121,6 +125,11 @@ def fit(
     `run.stopped` says so. Subnormal numbers count as zero meanwhile, unless
     `flush_subnormals=False`.
 
+    **Many devices.** Inside of `with rg.backend("xla"), mesh:` batches, parameters and the state of
+    the optimizer are divided over the mesh as `shardings` say, by default as
+    `rg.distributed.usual_shardings` has it: over the axis `data` batches alone, over `fsdp` all. In
+    each of several processes `data` is the whole of it, and process 0 writes the folder.
+
     Raises `NonFiniteError` where a loss is NaN or infinite, which names the operation, layer and
     line that it came from; `ShapeError` where data is empty or the loss no scalar; `ArgumentError`
     where data ends too early; `FormatError` where a run would go on with other settings, or all
@@ -156,10 +165,13 @@ def fit(
     accumulate = 1 if isinstance(batches, WholeBatch) else accumulate
     rule = _rule(early_stopping, held_out, metrics)
     stateful, average = Stateful(model, optimizer), averaging(ema, model)
+    placement = Placement.here(shardings)
+    if placement is not None and batch_size is not None:
+        placement.check_batch(batch_size)
     with rg.no_grad():
         programs = TrainingStep(
             loss, optimizer, model, stateful.state(), ema=average,
-            clip_grad_norm=clip_grad_norm, clip_grad_value=clip_grad_value,
+            clip_grad_norm=clip_grad_norm, clip_grad_value=clip_grad_value, placement=placement,
         )  # fmt: skip
     planned = _planned(steps, epochs, batches.length, accumulate)
     run = TrainingRun(programs, batches, optimizer, planned)
@@ -189,6 +201,7 @@ def fit(
     loop = TrainingLoop(run, programs, batches, plan)
     with ExitStack() as stack:
         stack.enter_context(rg.no_grad())
+        stack.enter_context(one_writes())
         if plan.manager is not None:
             plan.manager.prepare()
             stack.enter_context(plan.manager.lock())

@@ -37,6 +37,7 @@ from retrograd.train.loop.step import Done, TrainingStep
 from retrograd.train.progress import Reporter
 from retrograd.train.watcher import Watcher
 from retrograd.tuning import TUNING
+from retrograd.xla.agreement import any_of, is_several
 
 MINUTE = 60.0  # seconds between checkpoints, where nobody says how many steps
 FIRST_STEPS = 3  # steps that are timed before it is decided how many are done in a call
@@ -76,7 +77,8 @@ class TrainingLoop:
         self.recent = Recent(programs.start)
         self.times: list[float] = []  # seconds of a step, by calls of one step
         self.size = 1  # steps in a call
-        self.loops = not plan.callbacks.has("on_step")
+        # Several processes do not measure the same times, by which the steps of a call are chosen.
+        self.loops = not (plan.callbacks.has("on_step") or is_several())
         self.looped = 0  # calls of many steps
         self.saved = self.flushed = time.monotonic()
         self.saved_step, self.validated_step = 0, -1
@@ -110,10 +112,10 @@ class TrainingLoop:
     def finished(self) -> bool:
         """Whether there is nothing more to do."""
         plan, run = self.plan, self.run
-        if plan.stop:
+        if any_of(bool(plan.stop)):
             run.signal = plan.stop.signal
             run.stop("interrupted")
-        if plan.watcher.stopping:
+        if any_of(plan.watcher.stopping):
             run.stop("dashboard")
         return run.stopped is not None or self.complete()
 
@@ -318,7 +320,8 @@ class TrainingLoop:
         if plan.manager is not None:
             every = plan.checkpoint_every
             late = now - self.saved > MINUTE
-            if (run.step % every == 0 if every else late) or plan.watcher.wants_checkpoint():
+            due = run.step % every == 0 if every else late
+            if any_of(due or plan.watcher.wants_checkpoint()):
                 self.save()
 
     def measured(self, values: dict[str, float]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import optim, pytree
+from retrograd.distributed.training import Placement
 from retrograd.eager.conversion import as_array
 from retrograd.errors import ArgumentError, GradientError, ShapeError
 from retrograd.functions.tensor.tensor import Tensor
@@ -53,7 +54,9 @@ class TrainingStep:
         clip_grad_norm: float | None = None,
         clip_grad_value: float | None = None,
         ema: Averaging | None = None,
+        placement: Placement | None = None,
     ) -> None:
+        self.placement = placement
         self.loss, self.optimizer, self.ema = loss, optimizer, ema
         self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
         leaves, self.structure = pytree.flatten(model)
@@ -65,12 +68,10 @@ class TrainingStep:
         state, self.state_structure = pytree.flatten(
             optimizer.init(model) if state is None else state
         )
-        self.start: Leaves = (
-            *map(_own, leaves),
-            *map(_own, state),
-            *([_own(x) for x in ema.start(leaves)] if ema is not None else ()),
-        )
         self.states = len(state)
+        self.start: Leaves = self.owned(
+            [*leaves, *state, *(ema.start(leaves) if ema is not None else ())]
+        )
         self.signature = [
             [name, str(x.dtype), *x.shape] for name, x in zip(self.names, self.start, strict=False)
         ]
@@ -98,8 +99,18 @@ class TrainingStep:
         return carry[self.size + self.states :]
 
     def owned(self, leaves: Sequence[Any]) -> Leaves:
-        """Leaves as a carry of their own."""
-        return tuple(map(_own, leaves))
+        """Leaves as a carry of their own, on the mesh if there is one."""
+        if self.placement is None:
+            return tuple(map(_own, leaves))
+        model = self.placement.model(self.names, leaves[: self.size])
+        state = pytree.unflatten(self.state_structure, leaves[self.size : self.size + self.states])
+        placed = pytree.flatten(self.placement.state(state, model))[0]
+        means = self.placement.state(list(leaves[self.size + self.states :]), model)
+        return (*model, *placed, *means)
+
+    def on_mesh(self, batch: Leaves, lead: int = 0) -> Leaves:
+        """A batch as programs are given it: divided over the mesh, if there is one."""
+        return batch if self.placement is None else self.placement.batch(batch, lead)
 
     def _learning(self, leaves: Sequence[Any]) -> list[Any]:
         return [x for x, yes in zip(leaves, self.learns, strict=True) if yes]
@@ -207,7 +218,7 @@ class TrainingStep:
     def one(self, carry: Leaves, group: Group, i: int) -> Done:
         """A step on one batch."""
         program = self._program(self._single, group.structure)
-        new, value, aux = program(carry, self.rate(), group.batch(i))
+        new, value, aux = program(carry, self.rate(), self.on_mesh(group.batch(i)))
         return Done(new, value.value().reshape(1), aux)
 
     def many(self, carry: Leaves, group: Group, start: int, stop: int, each: int = 1) -> Done:
@@ -216,6 +227,7 @@ class TrainingStep:
         if each > 1:
             batches = tuple([x.reshape((-1, each, *x.shape[1:])) for x in batches])
         program = self._program(self._loop, group.structure, each, *[x.ndim for x in batches])
+        batches = self.on_mesh(batches, 1 if each == 1 else 2)
         new, (values, aux) = program(carry, self.rate(), batches)
         return Done(new, values.value(), aux)
 
@@ -223,14 +235,15 @@ class TrainingStep:
         """Steps on one and the same batch, in one call."""
         program = self._program(self._repeating, group.structure)
         numbers = rg.asarray(np.zeros(count, np.int32))
-        new, (values, aux) = program(carry, self.rate(), group.batch(0), numbers)
+        new, (values, aux) = program(carry, self.rate(), self.on_mesh(group.batch(0)), numbers)
         return Done(new, values.value(), aux)
 
     def accumulated(self, carry: Leaves, batches: Sequence[tuple[Leaves, Any]]) -> Done:
         """A step on the mean of the gradients of several batches, which may be of any shapes."""
         leaves, total, aux = carry[: self.size], self._zeros(carry), None
         for batch, structure in batches:
-            leaves, total, aux = self._gather(leaves, total, pytree.unflatten(structure, batch))
+            given = pytree.unflatten(structure, self.on_mesh(batch))
+            leaves, total, aux = self._gather(leaves, total, given)
         count = Tensor.of(np.asarray(float(len(batches))))
         finish = self._program(self._finish, None)
         new, value = finish(leaves, total, carry, count, self.rate())

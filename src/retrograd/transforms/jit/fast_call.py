@@ -24,6 +24,7 @@ from retrograd.ops.identity import StopGradient
 from retrograd.runtime import fast_call as native
 from retrograd.runtime.backend import Array, Program, bind
 from retrograd.runtime.call_route import CallRecord, CallRoute
+from retrograd.runtime.device_array import resident, resides
 from retrograd.runtime.executable import Executable
 from retrograd.transforms.jit.dynamic_shapes import kinds_and_sizes
 from retrograd.transforms.jit.pytree_codec import (
@@ -164,7 +165,7 @@ class CompiledFunction:
         if jit_call.depth == DEEP:
             warnings.warn(_deep(name), HistoryWarning, stacklevel=5)
         made = []
-        for k, (array, yes) in enumerate(zip(self.program(arrays), asked, strict=True)):
+        for k, (array, yes) in enumerate(zip(resident(self.program)(arrays), asked, strict=True)):
             if yes:
                 node = leaf(array)
                 node.prim.grad_fn = GradFn(jit_call, k)  # type: ignore[attr-defined]
@@ -175,7 +176,7 @@ class CompiledFunction:
 
     def _around(self) -> list[Array]:
         """The values of what the function takes from around it."""
-        return [c.value() if isinstance(c, LazyTensor) else c for c in self.captured]
+        return [value_for(self.program, c) for c in self.captured]
 
     def run(self, call: FlatArguments, gone: Donated) -> Any:
         """The result of a call, whose donated tensors are gone afterwards, unless it fails."""
@@ -185,16 +186,21 @@ class CompiledFunction:
         try:
             for _, h in handles:  # first, so that nothing but the call has their arrays
                 h.donate(gone)
-            if isinstance(self.program, Executable):
-                results = self.program.consume(arrays)
-            else:
-                results = self.program(arrays)
+            run = getattr(self.program, "consume", None) or resident(self.program)
+            results = run(arrays)
         except BaseException:
             if arrays:  # not interrupted too late, see `Executable.enter`
                 for i, h in handles:
                     h.give_back(arrays[i])
             raise
         return self.build([LazyTensor.handle_class.dehydrated(array) for array in results])
+
+
+def value_for(program: Program, x: Any) -> Any:
+    """The value of a captured tensor, or the array that it is, as a program takes it."""
+    if not isinstance(x, LazyTensor):
+        return x
+    return x.value_there() if resides(program) else x.value()
 
 
 def _operand(x: Any, array: Array) -> Node:
@@ -233,7 +239,7 @@ def given_away(call: FlatArguments) -> list[tuple[int, LazyTensor]]:
     for i, x in call.donors:
         if not isinstance(x, LazyTensor):
             call.arrays[i] = np.array(call.arrays[i])
-        elif x.keep_array():
+        elif x.keep_array() or x.is_on_device():
             handles.append((i, x))
     return handles
 

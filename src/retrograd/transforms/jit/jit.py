@@ -21,6 +21,7 @@ from typing import (
 import numpy as np
 
 from retrograd import pytree
+from retrograd.backend_registry import is_device
 from retrograd.eager import lazy_tensor, listeners
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import (
@@ -514,7 +515,8 @@ class Jit(Generic[P, R]):
             arrays.append(lazy_tensor.exact_value(x))
             return wide(x.node).dtype.name
         if isinstance(x, LazyTensor):
-            array, kind = x.value(), x._type
+            there = is_device(current_backend())
+            array, kind = x.value_there() if there else x.value(), x._type
         elif isinstance(x, np.ndarray | np.generic):
             array = as_array(x)
             kind = TensorType(as_dtype(array.dtype), array.shape)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from retrograd import pytree
+from retrograd.backend_registry import compile_graph
 from retrograd.eager.lazy_tensor import LazyTensor, clone_graph, leaf_handle
 from retrograd.eager.leaf import LEAKED, live
 from retrograd.eager.modes import current_backend, tracing
@@ -21,7 +22,6 @@ from retrograd.ir.node import nested
 from retrograd.ops.assume import ExampleGuards, ShapeGuards
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import SizeOf, input_node
-from retrograd.runtime.backends import compile_graph
 from retrograd.shared import contained
 from retrograd.tracing.module_state import StateWatch
 from retrograd.tracing.scope import asking

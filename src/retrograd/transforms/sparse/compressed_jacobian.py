@@ -14,6 +14,7 @@ import numpy as np
 
 from retrograd import pytree
 from retrograd.autodiff import batched, pullback, pushforward, seeds
+from retrograd.backend_registry import compile_graph
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import LazyTensor, leaf_handle
 from retrograd.eager.leaf import LEAKED
@@ -26,7 +27,6 @@ from retrograd.lazy_import import need
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.shape import expand
 from retrograd.runtime.backend import Array, Program
-from retrograd.runtime.backends import compile_graph
 from retrograd.tracing.arguments import argument_names
 from retrograd.tracing.scope import ArgNums, need_function, select
 from retrograd.transforms.grad import differentiable

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from importlib import import_module
+from types import ModuleType
 
-from retrograd.errors import BackendError
+from retrograd.errors import BackendError, DTypeError
 from retrograd.ir import Graph
 from retrograd.passes import optimize
 from retrograd.passes.lowering.complex import has_complex
@@ -15,6 +17,7 @@ from retrograd.runtime.executors.nan_observer import CHECKED, CheckedProgram
 from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.runtime.executors.tiered import Patience, is_long, tiered
 from retrograd.runtime.paired_program import on_real
+from retrograd.shared import IMPORTING
 
 PROFILED = "profiled"  # a backend that is no choice of a user
 
@@ -42,33 +45,69 @@ BACKENDS: dict[str, Backend] = {
 }
 
 
+# Those on engines that come with an extra. Each is a package that is imported once it is asked for,
+# with two functions: `missing()` says what it lacks here and the remedy, or None; `program(graph)`
+# is the backend.
+FALLBACK = "+llvm"  # behind the name of one of these: what it cannot do is done by native code
+ENGINES = {
+    "wgpu": "retrograd.wgpu",
+    "xla": "retrograd.xla",
+    "cuda": "retrograd.nvptx",
+}
+
+
 def available() -> list[str]:
     """Names of the backends that can run here.
 
     >>> import retrograd as rg
-    >>> rg.backends()
+    >>> rg.backends()[:2]
     ['reference', 'llvm']
     """
-    return [name for name in BACKENDS if name not in (CHECKED, PROFILED)]
+    own = [name for name in BACKENDS if name not in (CHECKED, PROFILED)]
+    return own + [name for name in ENGINES if _engine(name).missing() is None]
 
 
 def find(name: str) -> Backend:
-    """The backend of this name; `BackendError` lists those there are."""
-    try:
+    """The backend of this name; `BackendError` lists those there are, or says what the one asked
+    for lacks here."""
+    if name in BACKENDS:
         return BACKENDS[name]
-    except KeyError:
+    if not isinstance(name, str):
+        raise DTypeError(f"a backend has a name, not {name!r}; there are {', '.join(available())}")
+    asked, (name, plus, _) = name, name.partition(FALLBACK)
+    if name not in ENGINES or (plus and asked != name + FALLBACK):
         raise BackendError(
-            f"there is no backend named {name!r} here; there are {', '.join(available())}"
-        ) from None
+            f"there is no backend named {asked!r} here; there are {', '.join(available())}"
+        )
+    engine = _engine(name)
+    if reason := engine.missing():
+        raise BackendError(f"the backend {name!r} cannot run here: {reason}")
+    if plus and not hasattr(engine, "program_with_fallback"):
+        raise BackendError(f"the backend {name!r} does not leave operations to the CPU")
+    made: Backend = engine.program_with_fallback if plus else engine.program
+    return made
+
+
+def is_device(name: str) -> bool:
+    """Whether a backend may leave what it computes on a device."""
+    return name.removesuffix(FALLBACK) in ENGINES
+
+
+def _engine(name: str) -> ModuleType:
+    with IMPORTING:
+        return import_module(ENGINES[name])
 
 
 def compile_graph(graph: Graph, backend: str, donate: Collection[int] = ()) -> Program:
     """A program that runs the graph on the named backend.
 
-    `donate` lists inputs that an `Executable` may overwrite when it is called by `consume`.
+    `donate` lists inputs that a program may overwrite when it is called by `consume`.
     """
     if donate and backend == "llvm" and not has_complex(graph):
         return native(graph, donate)
+    if donate and backend == "xla":
+        made: Program = find(backend)(graph, donate)  # type: ignore[call-arg]
+        return made
     return find(backend)(graph)
 
 

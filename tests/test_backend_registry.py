@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.backend_registry import available, compile_graph, find, start_graph
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, complex64, float32, spec
 from retrograd.ops.elementwise import exp, mul
 from retrograd.ops.leaf import input_node
-from retrograd.runtime.backends import available, compile_graph, find, start_graph
 from retrograd.runtime.executable import Executable
 
 
@@ -32,7 +32,8 @@ def test_each_backend_computes_the_graph(dtype) -> None:
 
 
 def test_those_of_debugging_are_no_choice() -> None:
-    assert available() == rg.backends() == ["reference", "llvm"]
+    assert available() == rg.backends()
+    assert available()[:2] == ["reference", "llvm"]
     with pytest.raises(BackendError, match="named 'gpu' here; there are reference, llvm"):
         find("gpu")
 

@@ -1,0 +1,1 @@
+"""Training steps on several devices."""

@@ -1,0 +1,1 @@
+"""Loop nests as kernels of a device: see README.md."""

@@ -1,0 +1,78 @@
+"""The plan of a graph for a device: kernels over buffers, as for a processor, without what is there
+for caches and registers of one (tile groups, copies of matrices in the order of registers)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from retrograd.ir import Dim, Graph, Node, evaluate
+from retrograd.schedule.buffer import Buffer
+from retrograd.schedule.control_regions import Memory, flat, hidden_names, regions_of
+from retrograd.schedule.fusion import UPDATES
+from retrograd.schedule.kernel import Kernel
+from retrograd.schedule.memory.aliasing import update_temporaries
+from retrograd.schedule.memory.arena import ArenaLayout, Lifetime, layout
+from retrograd.schedule.planning.build import PlanBuilder
+from retrograd.schedule.planning.plan import lifetimes, may_end
+from retrograd.schedule.shape_checks import Sizes
+
+
+class DevicePlanBuilder(PlanBuilder):
+    """Leaves matrices as they are."""
+
+    packs = False
+
+
+class DevicePlan:
+    """The kernels of a graph, in order, and its buffers; like `KernelPlan`. `bytes_of` says what a
+    buffer takes on the device, whose memory is given out in multiples of `alignment`."""
+
+    builder: type[PlanBuilder] = DevicePlanBuilder
+
+    def __init__(
+        self,
+        graph: Graph,
+        alignment: int,
+        bytes_of: Callable[[Buffer], int | Dim] = lambda buffer: buffer.bytes,
+    ) -> None:
+        self.source = graph
+        self.bytes_of = bytes_of
+        self._alignment = alignment
+        self.inputs = [Buffer("input", k, x.type, x) for k, x in enumerate(graph.inputs)]
+        self.outputs = [Buffer("output", k, y.type, y) for k, y in enumerate(graph.outputs)]
+        self.memory = Memory()
+        block = self.builder(graph, self.inputs, self.outputs, self.memory)
+        self.kernels: list[Kernel] = block.kernels
+        if any(isinstance(k.nodes[0].prim, tuple(UPDATES)) for k in self.kernels):
+            update_temporaries(self.kernels)
+        self.every = list(flat(self.kernels))  # those that regions run included
+        self.checks: list[Node] = [n for k in self.every for n in k.nodes if may_end(n)]
+        self.numbers = {n: i for i, n in enumerate(self.checks, 1)}
+        self.hidden = hidden_names(self.kernels)
+        self.dynamic = {b for k in self.every for r in regions_of(k) for b in r.dynamic}
+        self._sizes = Sizes(graph)
+
+    def check_sizes(self, sizes: Mapping[str, int]) -> None:
+        """Raises `ShapeError` where the sizes make no sense for an op."""
+        self._sizes.check(sizes)
+
+    def number_of(self, kernel: Kernel) -> int:
+        """The number of the check of a kernel, counted from 1; 0 for one that has none."""
+        return next((c for n in kernel.nodes if (c := self.numbers.get(n))), 0)
+
+    def layout(
+        self, sizes: Mapping[str, int], scratch: Sequence[tuple[int, Buffer]] = ()
+    ) -> ArenaLayout:
+        """Where temporaries lie in the arena. `scratch` are buffers that kernels work in, with the
+        position of the kernel in the plan."""
+        timed = list(enumerate(self.kernels))
+        times = lifetimes(timed, lambda b: b.kind == "temporary" and b not in self.dynamic)
+        lives = [Lifetime(b, *when, self.bytes_of(b)) for b, when in times.items()]
+        lives += [Lifetime(b, (t,), (t, 1 << 60), self.bytes_of(b)) for t, b in scratch]
+        return layout(sorted(lives, key=lambda life: life.first), sizes, self._alignment)
+
+    def arrays(self, sizes: Mapping[str, int]) -> list[tuple[int, str]]:
+        """The bytes of each array that a call makes, and what it is."""
+        known = {**dict.fromkeys(self.hidden, 1), **sizes}
+        made = [*self.inputs, *self.outputs, *self.memory.temporaries]
+        return [(evaluate(self.bytes_of(b), known), f"{b.kind} {b.node.describe()}") for b in made]

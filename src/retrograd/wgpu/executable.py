@@ -1,0 +1,146 @@
+"""A graph as a program of the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from retrograd.ir import Graph, as_dtype, spec, uint32
+from retrograd.ops.leaf import input_node
+from retrograd.passes import prepared
+from retrograd.runtime.backend import Array, bind
+from retrograd.runtime.device_array import device_copy, host, pending, remember
+from retrograd.runtime.errors import failure_of
+from retrograd.runtime.executable import Executable
+from retrograd.schedule.buffer import Buffer
+from retrograd.wgpu import control_flow  # noqa: F401  (by operation)
+from retrograd.wgpu.commands import LEAST_BYTES, BufferSlice
+from retrograd.wgpu.device import Device, device
+from retrograd.wgpu.memory import DeviceMemory
+from retrograd.wgpu.plan import DevicePlan
+from retrograd.wgpu.run import CommandEncoder
+from retrograd.wgpu.specialization import Specialization
+from retrograd.wgpu.types import stored_dtype
+
+KEPT_SIZES = 64  # of one program
+
+
+def status_of(plan: DevicePlan) -> Buffer:
+    """What checks that fail write to: a word for each."""
+    status = input_node(spec((max(len(plan.checks), 1),), uint32))
+    return Buffer("status", 0, status.type, status)
+
+
+class WgpuProgram:
+    """Runs a graph, which has real numbers only, on the GPU.
+
+    Calling it gives arrays of NumPy; `resident` gives arrays that stay on the device.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.device: Device = device()
+        self.plan = DevicePlan(prepared(graph, True))
+        self.status = status_of(self.plan)
+        self._shaped: dict[tuple[int, ...], Specialization] = {}
+        self._constants: dict[Buffer, BufferSlice] | None = None
+        self._kept: list[DeviceMemory] = []  # of constants
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        return [host(y) for y in self.resident(arrays)]
+
+    def resident(self, arrays: Sequence[Any]) -> list[Any]:
+        """The same, of arrays and as arrays that may be on the device."""
+        sizes = bind(self.graph.inputs, arrays)
+        with self.device.lock:
+            key = tuple(sizes.values())
+            found = self._shaped.get(key)
+            if found is None:
+                if len(self._shaped) >= KEPT_SIZES:
+                    self._shaped.clear()
+                found = self._shaped[key] = Specialization(self.plan, self.status, sizes)
+            return self._call(found, arrays)
+
+    def _call(self, shaped: Specialization, arrays: Sequence[Any]) -> list[Any]:
+        device, plan = self.device, self.plan
+        # Memory that must not be used for anything else before the call is encoded.
+        held = [self.upload(array) for array in arrays]
+        made = [
+            DeviceMemory(device, device.allocate(n), n, shape, d) for n, shape, d in shaped.outputs
+        ]
+        run = CommandEncoder(shaped, shaped.sizes)
+        try:
+            if shaped.placed.arena:
+                run.taken.append(device.allocate(shaped.placed.arena))
+            used = [memory.gpu for memory in (*held, *made)] + run.taken
+            if plan.checks:
+                run.begin_checks(self._status[0])
+            key = tuple(map(id, used))
+            recorded = shaped.recorded.get(key)
+            if recorded is not None:
+                run.replay(recorded[0])
+            else:
+                self._places(run, [*held, *made])
+                run.run(shaped.items)
+                if not shaped.has_regions:
+                    shaped.remember(key, run.recorded, used)
+            if plan.checks:
+                self._check(run.end_checks(*self._status), arrays, shaped.sizes)
+            else:
+                run.submit()
+        finally:
+            run.give_back()
+        return [pending(m.shape, m.dtype.dtype, m) for m in made]
+
+    def _places(self, run: CommandEncoder, memories: Sequence[DeviceMemory]) -> None:
+        """Say where all buffers are."""
+        plan = self.plan
+        run.places |= self.constants()
+        buffers = (*plan.inputs, *plan.outputs)
+        run.places |= {b: m.place for b, m in zip(buffers, memories, strict=True)}
+        if run.taken:
+            run.places |= run.program.places_in(run.taken[0])
+        if plan.checks:
+            run.places[self.status] = BufferSlice(self._status[0], 0, self._status[0].size)
+
+    @cached_property
+    def _status(self) -> tuple[Any, Any]:
+        """What checks write to, and a copy that the host can read."""
+        gpu, usage = self.device.gpu, self.device.wgpu.BufferUsage
+        size = max(4 * len(self.plan.checks), LEAST_BYTES)
+        own = gpu.create_buffer(size=size, usage=self.device.storage)
+        return own, gpu.create_buffer(size=size, usage=usage.MAP_READ | usage.COPY_DST)
+
+    def _check(self, status: Array, arrays: Sequence[Any], sizes: Mapping[str, int]) -> None:
+        """Raise the error of a check that failed: the one that native code finds first."""
+        failed = np.flatnonzero(status)
+        if len(failed):
+            Executable(self.graph, simplify=True)([host(a) for a in arrays])
+            raise failure_of(self.plan.checks[failed[0]], 0, sizes)
+
+    def constants(self) -> dict[Buffer, BufferSlice]:
+        """The constants of the program, on the device."""
+        if self._constants is None:
+            found = {
+                b: self.upload(np.asarray(b.node.attrs["value"]))
+                for b in self.plan.memory.constants
+            }
+            self._kept = list(found.values())
+            self._constants = {b: memory.place for b, memory in found.items()}
+        return self._constants
+
+    def upload(self, array: Any) -> DeviceMemory:
+        """The copy of an array on the device; made, if there is none yet."""
+        found = device_copy(array, self.device)
+        if found is None:
+            numbers = host(array)
+            dtype = as_dtype(numbers.dtype)
+            stored = np.ascontiguousarray(numbers, stored_dtype(dtype))
+            gpu = self.device.allocate(stored.nbytes)
+            self.device.write(gpu, stored)
+            found = DeviceMemory(self.device, gpu, stored.nbytes, numbers.shape, dtype)
+            remember(array, found)
+        return found

@@ -1,0 +1,1 @@
+"""The formulas of `codegen/math/` in WGSL."""

@@ -1,0 +1,36 @@
+"""The plan of a graph for a GPU, whose memory holds elements of the types that shaders have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from retrograd.ir import Graph, evaluate
+from retrograd.schedule.buffer import Buffer
+from retrograd.schedule.lower import NodeLowering
+from retrograd.schedule.planning import device_plan
+from retrograd.wgpu.device import ALIGNMENT
+from retrograd.wgpu.types import stored_bytes
+
+
+class DeviceLowering(NodeLowering):
+    """Leaves the accuracy of sums to the emitter of scatters."""
+
+    blocks_sums = False
+
+
+class DevicePlanBuilder(device_plan.DevicePlanBuilder):
+    lowering = DeviceLowering
+
+
+class DevicePlan(device_plan.DevicePlan):
+    """With the bytes that buffers take there."""
+
+    builder = DevicePlanBuilder
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph, ALIGNMENT, lambda b: b.type.size * stored_bytes(b.type.dtype))
+
+
+def device_bytes(buffer: Buffer, sizes: Mapping[str, int]) -> int:
+    """The bytes of a buffer on the device."""
+    return evaluate(buffer.type.size, sizes) * stored_bytes(buffer.type.dtype)
