@@ -4,7 +4,7 @@ import pytest
 
 from retrograd.distributed.shardings import Shardings, data_parallel, dotted, fully_sharded
 from retrograd.errors import OptionError
-from tests.xla.test_sharding import stand_in
+from tests.xla.stand_in import stand_in
 
 MESH = stand_in(data=4, model=2)
 

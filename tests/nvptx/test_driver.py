@@ -17,7 +17,7 @@ from retrograd.nvptx import driver, missing
 
 ROOT = Path(__file__).parents[2]
 needs_bindings = pytest.mark.skipif(
-    find_spec("cuda") is None, reason="cuda-bindings is not installed: pip install cuda-core"
+    find_spec("cuda") is None, reason="cuda-bindings is not installed: pip install cuda-bindings"
 )
 
 

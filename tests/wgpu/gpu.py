@@ -16,8 +16,6 @@ from retrograd.runtime.backend import Program
 
 Array = np.ndarray[Any, Any]
 
-pytest.importorskip("wgpu", reason="wgpu is not installed")
-
 
 def _reason() -> str:
     from retrograd.wgpu import missing

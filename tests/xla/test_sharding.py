@@ -1,24 +1,15 @@
 """Meshes and specs: what fits, and what is said of what does not."""
 
 import pickle
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 import retrograd as rg
 from retrograd.errors import ArgumentError, OptionError, ShapeError
 from retrograd.xla.sharding import as_spec, checked_spec, current_mesh
+from tests.xla.stand_in import stand_in
 
 jax = pytest.importorskip("jax")
-
-
-def stand_in(**axes):
-    """What specs are checked against."""
-    return SimpleNamespace(
-        shape=axes,
-        parts=lambda e: int(np.prod([axes[n] for n in ([e] if isinstance(e, str) else e or [])])),
-    )
 
 
 def test_a_mesh_has_as_many_devices_as_its_axes_say():

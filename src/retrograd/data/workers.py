@@ -106,8 +106,9 @@ def _listen(connection: Connection, tasks: Any, worker: _Worker, parent: int) ->
     worker.is_stopping = True
     tasks.put(None)
     # What is in a sample that takes long ends with the parent, whose pipes are closed before it is
-    # gone.
-    while os.getppid() == parent:
+    # gone. It may have been gone when this began: then the number is that of who came after it.
+    program = multiprocessing.parent_process()
+    while os.getppid() == parent and (program is None or program.is_alive()):
         time.sleep(TUNING.worker_poll_s)
     os._exit(1)
 

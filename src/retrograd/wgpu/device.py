@@ -221,10 +221,17 @@ def adapter() -> Any:
         extras.set_instance_extras(
             backends=("Vulkan", "Metal", "DX12"), budget_for_device_creation=BUDGET
         )
+    # Mesa looks for a Wayland display there, and says on stderr where the name is not set.
+    unset = "XDG_RUNTIME_DIR" not in os.environ
+    if unset:
+        os.environ["XDG_RUNTIME_DIR"] = os.sep
     try:
         return wgpu.gpu.request_adapter_sync(power_preference="high-performance")
     except (RuntimeError, wgpu.GPUError):
         return None
+    finally:
+        if unset:
+            del os.environ["XDG_RUNTIME_DIR"]
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from typing import Any
 
 from retrograd.errors import BackendError
 from retrograd.ir import Dim, TensorType, evaluate
+from retrograd.passes.lowering.libcall import LibCall
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.loop_nest import LoopNest
@@ -92,7 +93,8 @@ class EmitContext:
     @property
     def asked(self) -> str:
         """The operation in question, for messages."""
-        return self.kernel.nodes[0].describe()
+        node = self.kernel.nodes[0]
+        return (node.prim.target if isinstance(node.prim, LibCall) else node).describe()
 
 
 Emitter = Callable[[Any, EmitContext], list[Dispatch]]

@@ -37,6 +37,11 @@ class GraphFunction:
                 [trace.lax.reshape(v, (1,)) for v in trace.failures()], 0))  # fmt: skip
 
     @property
+    def has_checks(self) -> bool:
+        """Whether the program may fail."""
+        return self.trace is not None and bool(self.trace.checks or self.trace.has_host_calls)
+
+    @property
     def has_host_calls(self) -> bool:
         """Whether the program calls functions on the host."""
         return self.trace is not None and self.trace.has_host_calls
