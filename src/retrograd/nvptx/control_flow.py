@@ -44,14 +44,6 @@ def _begin(run: CudaRun, region: ControlRegion) -> None:
             at[c.out] = at[c.spare]
 
 
-def _turn(run: CudaRun, region: ControlRegion) -> None:
-    """What came out of a step goes into the next."""
-    at = run.places
-    for c in region.carries:
-        if not c.in_place:
-            at[c.into], at[c.out] = at[c.out], at[c.into]
-
-
 def _end(run: CudaRun, region: ControlRegion) -> None:
     """Carries are where they are expected."""
     for c in region.carries:
@@ -68,7 +60,7 @@ def _scan(run: CudaRun, region: ControlRegion, prim: Scan) -> None:
         for row in region.rows:
             run.places[row.row] = run.places[row.whole] + t * run.bytes_of(row.row)
         run.kernels(region.blocks[0])
-        _turn(run, region)
+        region.take_turns(run.places)
     _end(run, region)
 
 
@@ -87,7 +79,7 @@ def _while(run: CudaRun, region: ControlRegion, prim: WhileLoop) -> None:
         if prim.most is not None and steps >= prim.most:
             raise failure_of(region.node, 0, run.sizes)
         run.kernels(body)
-        _turn(run, region)
+        region.take_turns(run.places)
         steps += 1
     run.write(region.count, steps)
     _end(run, region)

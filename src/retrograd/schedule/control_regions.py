@@ -96,6 +96,12 @@ class ControlRegion:
         found += [row.whole for row in self.rows]
         return found + [b for c in self.carries for b in (c.last, c.spare)]
 
+    def take_turns(self, places: dict[Buffer, Any]) -> None:
+        """Of a program that runs step by step: what came out of a step goes into the next."""
+        for c in self.carries:
+            if not c.in_place:
+                places[c.into], places[c.out] = places[c.out], places[c.into]
+
     @property
     def timed(self) -> list[tuple[int, Kernel]]:
         """The kernels inside with the times at which they run."""

@@ -16,7 +16,7 @@ from retrograd.ir import evaluate
 from retrograd.ops.control import Cond, Scan, Sized, WhileLoop
 from retrograd.runtime.errors import failure_of
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.control_regions import ControlRegion, length_of
+from retrograd.schedule.control_regions import length_of
 from retrograd.wgpu.commands import RegionStep
 from retrograd.wgpu.run import REGIONS, CommandEncoder
 
@@ -39,14 +39,6 @@ def _begin(run: CommandEncoder, step: RegionStep) -> None:
             run.places[c.out] = run.place(c.spare)
 
 
-def _turn(run: CommandEncoder, region: ControlRegion) -> None:
-    """What came out of a step goes into the next."""
-    places = run.places
-    for c in region.carries:
-        if not c.in_place:
-            places[c.into], places[c.out] = places[c.out], places[c.into]
-
-
 def _end(run: CommandEncoder, step: RegionStep) -> None:
     """Carries are where they are expected."""
     for c in step.region.carries:
@@ -65,7 +57,7 @@ def scan(run: CommandEncoder, step: RegionStep) -> None:
             elements = evaluate(row.row.type.size, run.sizes)
             run.places[row.row] = replace(whole, first=whole.first + t * elements)
         run.block(region.blocks[0])
-        _turn(run, region)
+        region.take_turns(run.places)
     _end(run, step)
 
 
@@ -84,7 +76,7 @@ def while_loop(run: CommandEncoder, step: RegionStep) -> None:
         if prim.most is not None and steps >= prim.most:
             raise failure_of(region.node, 0, run.sizes)
         run.block(body)
-        _turn(run, region)
+        region.take_turns(run.places)
         steps += 1
     _end(run, step)
     run.submit()

@@ -20,7 +20,7 @@ from retrograd.wgpu import control_flow  # noqa: F401  (by operation)
 from retrograd.wgpu.commands import LEAST_BYTES, BufferSlice
 from retrograd.wgpu.device import Device, device
 from retrograd.wgpu.memory import DeviceMemory
-from retrograd.wgpu.plan import DevicePlan
+from retrograd.wgpu.plan import ShaderPlan
 from retrograd.wgpu.run import CommandEncoder
 from retrograd.wgpu.specialization import Specialization
 from retrograd.wgpu.types import stored_dtype
@@ -28,7 +28,7 @@ from retrograd.wgpu.types import stored_dtype
 KEPT_SIZES = 64  # of one program
 
 
-def status_of(plan: DevicePlan) -> Buffer:
+def status_of(plan: ShaderPlan) -> Buffer:
     """What checks that fail write to: a word for each."""
     status = input_node(spec((max(len(plan.checks), 1),), uint32))
     return Buffer("status", 0, status.type, status)
@@ -43,7 +43,7 @@ class WgpuProgram:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.device: Device = device()
-        self.plan = DevicePlan(prepared(graph, True))
+        self.plan = ShaderPlan(prepared(graph, True))
         self.status = status_of(self.plan)
         self._shaped: dict[tuple[int, ...], Specialization] = {}
         self._constants: dict[Buffer, BufferSlice] | None = None

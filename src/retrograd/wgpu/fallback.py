@@ -21,14 +21,14 @@ from retrograd.runtime.backend import Array, Program, bind
 from retrograd.runtime.device_array import host, resident
 from retrograd.runtime.executable import Executable
 from retrograd.wgpu.executable import WgpuProgram, status_of
-from retrograd.wgpu.plan import DevicePlan
+from retrograd.wgpu.plan import ShaderPlan
 from retrograd.wgpu.specialization import Specialization
 
 
 def lacking(graph: Graph) -> BackendError | None:
     """What the GPU has no shader for: the error that names it; None where it runs the graph."""
     try:
-        plan = DevicePlan(graph)
+        plan = ShaderPlan(graph)
         status = status_of(plan)
         # Of sizes that are not known, any will do: which shaders there are depends on ops alone.
         Specialization(plan, status, dict.fromkeys(names_in(graph), 2), dry=True)

@@ -18,14 +18,14 @@ class DeviceLowering(NodeLowering):
     blocks_sums = False
 
 
-class DevicePlanBuilder(device_plan.DevicePlanBuilder):
+class ShaderPlanBuilder(device_plan.DevicePlanBuilder):
     lowering = DeviceLowering
 
 
-class DevicePlan(device_plan.DevicePlan):
+class ShaderPlan(device_plan.DevicePlan):
     """With the bytes that buffers take there."""
 
-    builder = DevicePlanBuilder
+    builder = ShaderPlanBuilder
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph, ALIGNMENT, lambda b: b.type.size * stored_bytes(b.type.dtype))

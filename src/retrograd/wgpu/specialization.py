@@ -19,7 +19,7 @@ from retrograd.wgpu.commands import LEAST_BYTES, BufferSlice, Instruction, Item,
 from retrograd.wgpu.device import ALIGNMENT, device
 from retrograd.wgpu.dispatch import Dispatch, EmitContext, MergedBuffers, emit
 from retrograd.wgpu.emit.maps import copying
-from retrograd.wgpu.plan import DevicePlan, device_bytes
+from retrograd.wgpu.plan import ShaderPlan, device_bytes
 from retrograd.wgpu.shader_writer import MAX_GROUPS
 
 KEPT_RECORDS = 8  # calls whose commands are kept: buffers come from the pool in turns
@@ -31,7 +31,7 @@ class Specialization:
     """A program at sizes that are known."""
 
     def __init__(
-        self, plan: DevicePlan, status: Buffer, sizes: Mapping[str, int], dry: bool = False
+        self, plan: ShaderPlan, status: Buffer, sizes: Mapping[str, int], dry: bool = False
     ) -> None:
         self.plan = plan
         self.status = status  # what checks that fail write to
