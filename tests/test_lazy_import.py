@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+import threading
 import types
 
 import pytest
 
-from retrograd.lazy_import import attach
+from retrograd.lazy_import import attach, need
 
 
 @pytest.fixture
@@ -50,3 +51,23 @@ def test_a_lazy_package_has_all_that_it_lists_and_imports_none_of_it(name):
         f"exec('from {name} import *')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_module_that_another_thread_is_importing_is_waited_for(tmp_path, monkeypatch):
+    begun, end = threading.Event(), threading.Event()
+    monkeypatch.setattr(threading, "slow_to_import", (begun, end), raising=False)
+    (tmp_path / "slow_to_import.py").write_text(
+        "import threading\n"
+        "begun, end = threading.slow_to_import\n"
+        "begun.set()\n"
+        "end.wait(30)\n"
+        "name = 1\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    first = threading.Thread(target=need, args=("slow_to_import", "this test"))
+    first.start()
+    assert begun.wait(30)
+    threading.Timer(0.05, end.set).start()
+    assert need("slow_to_import", "this test").name == 1
+    first.join()
+    del sys.modules["slow_to_import"]

@@ -53,11 +53,16 @@ def is_installed(name: str) -> bool:
         return False
 
 
+def _is_being_imported(module: Any) -> bool:
+    """Whether a thread is importing it: until it has done so, names may be lacking."""
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+
+
 def need(name: str, what: str) -> Any:
     """A module of another package; where that is not installed, `BackendError` that says what needs
     it and how to get it."""
     found = sys.modules.get(name)
-    if found is not None:
+    if found is not None and not _is_being_imported(found):
         return found
     package = name.partition(".")[0]
     with IMPORTING:
