@@ -41,7 +41,10 @@ def moons_by_hand(steps: int) -> list[float]:
     return losses
 
 
-@pytest.mark.parametrize("peer", ["retrograd", "retrograd-eager", "retrograd-scan", "micrograd"])
+PEERS = ["retrograd", "retrograd-eager", "retrograd-scan"]
+
+
+@pytest.mark.parametrize("peer", [*PEERS, pytest.param("micrograd", marks=pytest.mark.slow)])
 def test_moons(peer: str) -> None:
     steps = 3 if peer == "micrograd" else 10
     losses = first(session_of("W2", peer), steps)

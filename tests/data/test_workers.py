@@ -60,7 +60,7 @@ def check_resumed_by_workers(make, positions):
         assert everything(resumed) == second
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", LOADERS)
 def test_loaders_with_workers_resumed_at_every_position(name):
     check_resumed_by_workers(LOADERS[name], range(len(everything(LOADERS[name]())) + 1))

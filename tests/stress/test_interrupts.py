@@ -283,7 +283,7 @@ def sweep(make: Callable[[], Case], samples: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("make", CASES)
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_interrupts(make):
     make().after()  # once, so that most of what follows is known
     sweep(make, 12, 0)
@@ -341,6 +341,7 @@ def test_a_trace_of_values_ends_wherever_it_is_interrupted():
 
 
 @pytest.mark.parametrize("count", [1, 8, 9])
+@pytest.mark.sample(1)
 def test_several_locks_are_free_wherever_it_is_interrupted(count):
     locks = [threading.RLock() for _ in range(count)]
 

@@ -103,6 +103,7 @@ def test_second_derivatives_are_differences_of_first_ones(f, at_once):
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.sample(4)
 def test_third_derivatives_are_differences_of_second_ones(f, at_once):
     def twice(p):
         return (rg.grad(lambda q: of_gradient(f, q))(p) * rg.asarray(X[:4])).sum()
@@ -115,6 +116,7 @@ def test_third_derivatives_are_differences_of_second_ones(f, at_once):
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.sample(5)
 def test_bits_are_those_of_one_program(f, monkeypatch):
     compiled = rg.jit(rg.grad(lambda p: of_gradient(f, p)))(rg.tensor(W)).numpy()
     for name, value in (("unknown_recordings", 0), ("returned_runs", 0)):

@@ -167,6 +167,7 @@ NAMED: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
 
 @pytest.mark.parametrize("names", [{0: N}, {2: H}, {0: N, 2: H, 3: Dim("W")}], ids=str)
 @pytest.mark.parametrize("name", NAMED)
+@pytest.mark.sample(8)
 def test_sums_have_one_order_whether_sizes_are_known_or_named(
     name: str, names: dict[int, Dim]
 ) -> None:

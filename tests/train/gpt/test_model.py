@@ -47,6 +47,7 @@ def test_the_default_is_microgpt() -> None:
     assert abs(weights.mean()) < 0.004
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["llvm", pytest.param("reference", marks=pytest.mark.slow)])
 def test_losses_are_those_of_the_reference_step_by_step(backend: str) -> None:
     with rg.backend(backend):

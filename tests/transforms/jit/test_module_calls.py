@@ -139,6 +139,7 @@ CHANGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.sample(8)
 def test_a_change_is_seen(name: str, short: Any) -> None:
     f, model = started()
     CHANGES[name](model)
@@ -211,6 +212,7 @@ def test_random_generators_go_on(short: Any) -> None:
     assert len(set(seen)) == 3
 
 
+@pytest.mark.slow
 def test_no_object_is_left_over() -> None:
     f, model = started()
     x = rg.tensor(X)
