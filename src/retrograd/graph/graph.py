@@ -15,7 +15,7 @@ from retrograd.backend_registry import compile_graph
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, evaluate, leaf
 from retrograd.eager.leaf import LEAKED
-from retrograd.eager.modes import current_backend, tracing
+from retrograd.eager.modes import current_backend, is_tracing, tracing
 from retrograd.eager.program_cache import escaped
 from retrograd.errors import (
     ArgumentError,
@@ -42,6 +42,7 @@ from retrograd.graph.compile_stages import check_stage, stage_text
 from retrograd.graph.display import show_page
 from retrograd.graph.explorer import Backward, again, explorer_document, with_backward
 from retrograd.graph.html import DRAWN, graph_html, graph_svg
+from retrograd.graph.recorded_call import is_recorded, recorded
 from retrograd.ir import Node, TensorType, as_dtype, substitute
 from retrograd.ir.text import parse_graph, print_graph
 from retrograd.ops.assume import Assume, ShapeGuards
@@ -51,6 +52,7 @@ from retrograd.passes.after_autodiff import settled, written
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.backend import Array, Program, bind
 from retrograd.runtime.executable import Executable
+from retrograd.runtime.executors.nan_observer import CHECKED
 from retrograd.runtime.paired_program import real_arrays
 from retrograd.runtime.threads import threads_here
 from retrograd.schedule import planning
@@ -69,6 +71,8 @@ class Graph(ir.Graph):
     `Graph.parse` reads back.
 
     Calling it runs it: `ShapeError` or `DTypeError` for arguments that are not like the inputs.
+    Under `grad`, `jit` or `vmap`, or on tensors that require a gradient, a call is recorded like
+    any other operation, and gradients go through it.
     `check()` says what is wrong with a graph that was put together by hand, and `Graph.parse` of
     damaged text is a `FormatError`.
 
@@ -183,8 +187,13 @@ class Graph(ir.Graph):
 
     def _run(self, backend: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
         values, as_traced = self._matched(args, named)
-        arrays = [argument(x, v) for x, v in zip(self.inputs, values, strict=True)]
-        results = tuple(Tensor.of(a) for a in self._program(backend)(arrays))
+        if is_recorded(values):
+            results = recorded(self, values)
+            if backend == CHECKED and not is_tracing():  # now, before the user goes on
+                evaluate(results)
+        else:
+            arrays = [argument(x, v) for x, v in zip(self.inputs, values, strict=True)]
+            results = tuple(Tensor.of(a) for a in self._program(backend)(arrays))
         if as_traced and self._call is not None and self._call.result is not None:
             return self._call.result.of(results)
         return results[0] if len(results) == 1 else results
