@@ -114,3 +114,18 @@ def test_parameters_are_saved_with_their_values(tmp_path):
 def test_damaged_values(value, words):
     with pytest.raises(rg.FormatError, match=words):
         rg.Graph.parse(f"graph {{\n  %0 x: f32[2] = input value={value}\n  return %0\n}}")
+
+
+def test_what_is_computed_from_parameters_alone_has_a_gradient():
+    b = rg.GraphBuilder()
+    x, w = b.input("x", (2, 3)), b.parameter("w", (4, 3), init=0.5)
+    b.output((x @ rg.tanh(w).T).sum() + (w**2).sum())
+    g, ones = b.graph(), np.ones((2, 3), np.float32)
+    expected = 2 * (1 - np.tanh(0.5) ** 2) + 2 * 0.5
+    np.testing.assert_allclose(g.gradient(wrt="w")(ones).numpy(), np.full((4, 3), expected), 1e-6)
+    np.testing.assert_allclose(
+        rg.grad(lambda w: g(ones, w=w))(np.full((4, 3), 0.5, "f4"))[0, 0], expected, 1e-6
+    )
+    alone = rg.GraphBuilder()
+    alone.output(rg.exp(alone.parameter("v", (2,), init=1.0)).sum())
+    np.testing.assert_allclose(alone.graph().gradient()().numpy(), np.full(2, np.e), 1e-6)

@@ -11,9 +11,10 @@ from retrograd.eager.lazy_tensor import LazyTensor, leaf
 from retrograd.errors import ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.graph.graph import Graph, closed
-from retrograd.ir import Node, TensorType, Trait, as_dtype, as_shape
+from retrograd.ir import Node, TensorType, Trait, as_dtype, as_shape, substitute
 from retrograd.ops.identity import Alias
 from retrograd.ops.leaf import constant, input_node
+from retrograd.runtime.backend import Array
 
 
 class GraphBuilder:
@@ -36,6 +37,9 @@ class GraphBuilder:
     def __init__(self, name: str = "") -> None:
         self.name = name
         self._inputs: list[Node] = []
+        # While nodes are made a parameter stands for any array: what is computed from parameters
+        # alone must not become a constant.
+        self._values: dict[Node, Array] = {}
         self._outputs: list[Node] = []
 
     def input(self, name: str, shape: Any = (), dtype: Any = "float32") -> Tensor:
@@ -57,7 +61,9 @@ class GraphBuilder:
         value = as_array(init(size) if callable(init) else init, dtype)
         if value.ndim and value.shape != size:
             raise ShapeError(f"parameter {name!r} of shape {size} with values of {value.shape}")
-        return self._add(leaf(np.array(np.broadcast_to(value, size)), name))  # type: ignore[arg-type]
+        node = input_node(TensorType(as_dtype(value.dtype), size), name)
+        self._values[node] = np.array(np.broadcast_to(value, size))  # type: ignore[arg-type]
+        return self._add(node)
 
     def _fresh(self, name: str) -> None:
         if not isinstance(name, str) or not name:
@@ -80,4 +86,6 @@ class GraphBuilder:
         """The declared graph."""
         if not self._outputs:
             raise ShapeError("the graph has no output yet; call output() first")
-        return closed(self._inputs, self._outputs, self.name)
+        own = {x: leaf(value, x.name) for x, value in self._values.items()}
+        inputs = [own.get(x, x) for x in self._inputs]
+        return closed(inputs, substitute(self._outputs, own), self.name)
