@@ -9,9 +9,10 @@ BASE  := $(VENV)/.installed
 TEST  := $(VENV)/.installed-test
 DEV   := $(VENV)/.installed-dev
 TORCH := $(VENV)/.installed-torch
-# What only `test-all` wants: other engines, and a Vulkan driver that needs no GPU.
-ENGINES := $(VENV)/.installed-engines
-VULKAN := $(VENV)/.vulkan
+SITE  := $(VENV)/.installed-site
+# What only `test-all` wants: other engines and the site; a Vulkan driver that needs no GPU, browsers.
+WHOLE  := $(VENV)/.installed-test-all
+SYSTEM := $(VENV)/.system
 # More workers than this cost more to start than they save. Byte code is kept whatever the environment
 # says: every worker, and every process that a test starts, imports the package.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
@@ -19,7 +20,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-exhaustive test-torch lint format docs ui native bench env \
+.PHONY: help demo test test-all test-exhaustive test-torch lint format docs site ui native bench env \
 	clean distclean
 
 help:
@@ -31,6 +32,7 @@ help:
 	@echo 'make lint        ruff check, ruff format --check, mypy'
 	@echo 'make format      mend what ruff can mend'
 	@echo 'make docs        docs/operations.md, made anew from the operations'
+	@echo 'make site        the documentation as a site, in site/'
 	@echo 'make ui          the explorer, built anew from its TypeScript; needs Node'
 	@echo 'make native      the native runtime and matrix products, compiled anew'
 	@echo 'make bench       every workload beside the peers that are installed; BENCH="W1 --threads 1"'
@@ -44,7 +46,7 @@ demo: $(BASE)
 test: $(TEST)
 	$(PYTEST) --sample -m 'not slow and not torch' --durations=10
 
-test-all: $(ENGINES) $(VULKAN)
+test-all: $(WHOLE) $(SYSTEM)
 	$(PYTEST) -m 'not exhaustive' --durations=20
 
 test-exhaustive: $(TEST)
@@ -67,6 +69,9 @@ docs: $(BASE)
 	$(BIN)/python -m scripts.coming_from
 	$(BIN)/python -m scripts.backends
 
+site: $(SITE)
+	$(BIN)/python -m scripts.site
+
 ui:
 	cd src/retrograd/viz/ui && npm ci --no-audit --no-fund && npm run build
 
@@ -80,7 +85,7 @@ bench: $(BASE)
 env: $(DEV)
 
 clean:
-	rm -rf build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean
@@ -96,15 +101,17 @@ $(BASE): $(SOURCES) | $(BIN)/pip
 $(TEST): $(SOURCES) | $(BIN)/pip
 	$(call install,retrograd and its test tools,[test],$(BASE) $(TEST))
 
-$(ENGINES): $(SOURCES) | $(BIN)/pip
-	$(call install,retrograd with its test tools and other engines,[engines],$(BASE) $(TEST) $(ENGINES))
+$(WHOLE): $(SOURCES) | $(BIN)/pip
+	$(call install,retrograd and all that its tests can use,[test-all],$(BASE) $(TEST) $(WHOLE))
 
 # Mesa's lavapipe. Where it cannot be had, the tests that need a Vulkan device say that they skip.
-$(VULKAN): | $(BIN)/pip
+# Of Debian's packages, each by itself: tests that lack one say so and are skipped.
+$(SYSTEM): | $(BIN)/pip
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	echo 'Installing a Vulkan driver, once ...'; \
-	{ apt-get -qq update && apt-get -qq install -y --no-install-recommends mesa-vulkan-drivers; } \
-	>/dev/null 2>&1 || echo 'no Vulkan driver could be installed'; fi
+	echo 'Installing a Vulkan driver and browsers, once ...'; apt-get -qq update >/dev/null 2>&1; \
+	for package in mesa-vulkan-drivers chromium firefox-esr; do \
+	apt-get -qq install -y --no-install-recommends $$package >/dev/null 2>&1 \
+	|| echo "$$package could not be installed"; done; fi
 	@touch $@
 
 $(DEV): $(SOURCES) | $(BIN)/pip
@@ -112,6 +119,9 @@ $(DEV): $(SOURCES) | $(BIN)/pip
 
 $(TORCH): $(SOURCES) | $(BIN)/pip
 	$(call install,retrograd with its test tools and PyTorch,[torch],$(BASE) $(TEST) $(TORCH))
+
+$(SITE): $(SOURCES) | $(BIN)/pip
+	$(call install,retrograd and what builds its site,[site],$(BASE) $(SITE))
 
 is_new_enough = -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 

@@ -42,7 +42,13 @@ run. `rg.backends()` lists those that can run here. An error says what one lacks
 Floats differ by rounding, within the bounds that operations state. XLA takes numbers too small to
 be normal for zero; what it adds up by itself has the order of its own compiler. An index out of
 range, a singular matrix and the like are the same errors everywhere: `xla` raises them when the
-program has run.
+program has run, and those of a call that donates something, as a step of training does, where its
+results are looked at or go into a further program.
+
+**Tensors of two backends.** What `xla`, `wgpu` and `cuda` compute stays on their device until it is
+looked at. All backends take tensors that were made on the CPU, and the CPU takes those of all; a
+tensor that is on the device of one alone is an error for another. `x.cpu()` fetches it for all, and
+`model.cpu()` the parameters of a model.
 
 **The table.** A cell has the dtypes of the operation that a backend computes: *all* that the
 operation takes ([`operations.md`](operations.md) lists them), some, or none (-). With a star, the
@@ -50,9 +56,9 @@ CPU computes it in the middle of the program; with a dagger, it does so where th
 `rg.backend("wgpu", fallback=True)`, and otherwise it is an error that names the operation.
 
 `wgpu` needs a GPU that has integers of 64 bits for int64, as nearly all on desktops do, and one
-that has float64 for that and complex128; where it does not, the error says so. Of two operands on
-different devices one is fetched. `cuda` has been checked by an interpreter of PTX, NVIDIA's
-assembler and a driver that stands in for the real one; no GPU has run it yet.
+that has float64 for that and complex128; where it does not, the error says so. `cuda` has been
+checked by an interpreter of PTX, NVIDIA's assembler and a driver that stands in for the real one;
+no GPU has run it yet.
 """
 
 

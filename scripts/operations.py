@@ -23,7 +23,7 @@ from retrograd.ir import DTYPES, REGISTRY, DType, Node, Op, TensorType, bool_, f
 from retrograd.ops import control
 from retrograd.ops.elementwise import ELEMENTWISE, Select
 from retrograd.ops.leaf import input_node
-from retrograd.viz.formula import formula
+from retrograd.viz.mathematics.formula import formula
 from scripts import capabilities
 from scripts.entries import GRADIENTS, MATHEMATICS, PUBLIC, use, with_own_dtype
 

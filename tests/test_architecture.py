@@ -31,7 +31,7 @@ LEVELS = [
     "runtime.executors.tiered", "xla.lowering", "xla", "wgpu", "wgpu.math", "wgpu.emit",
     "wgpu.specialization", "wgpu.run", "wgpu.control_flow", "wgpu.executable", "wgpu.fallback",
     "nvptx.emit", "nvptx", "backend_registry",
-    "onnx", "viz", "notebook", "inspect",
+    "onnx", "viz.mathematics", "viz", "viz.pictures", "notebook", "inspect",
     "eager", "eager.immediate", "eager.quick_dispatch", "eager.call_cache", "eager.dispatch",
     "eager.segment_backward", "eager.backward",
     "functions", "functions.linalg", "functions.special", "functions.pytorch", "functions.tensor",
@@ -45,8 +45,10 @@ LEVELS = [
     "nn.losses", "nn.casting", "nn.lora", "nn.model_summary", "micrograd", "optim",
     "nn.utils.clip_grad", "amp", "metrics", "io", "distributed", "data", "data.transforms", "gnn",
     "gnn.convert",
-    "interop", "models", "solvers", "testing", "train", "train.loop", "train.gpt", "train.graph",
-    "train.images", "train.tabular", "cli", "__main__",
+    "interop", "interop.onnx.registry", "interop.onnx.values", "interop.onnx.dtypes",
+    "interop.onnx.model", "interop.onnx.operators", "interop.onnx", "models", "solvers", "testing",
+    "autograd", "func", "utils", "train", "train.loop", "train.gpt", "train.graph", "train.images",
+    "train.tabular", "cli", "__main__",
 ]  # fmt: skip
 # Modules that import each other, in types at least; the same holds.
 CIRCLES: list[set[str]] = []
@@ -56,7 +58,7 @@ BENCH_FILES = sorted((SOURCE.parents[1] / "benchmarks").rglob("*.py"))
 # The only imports inside functions: what they bring in is large and not needed by every program.
 LAZY = {
     "google", "llvmlite", "networkx", "onnx", "scipy", "tensorboard", "click",
-    "tokenizers", "pyarrow", "PIL", "jax", "wgpu", "cuda",
+    "tokenizers", "pyarrow", "PIL", "jax", "wgpu", "cuda", "vl_convert",
 }  # fmt: skip
 
 

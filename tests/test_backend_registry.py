@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.backend_registry import available, compile_graph, find, start_graph
+from retrograd.backend_registry import (
+    available,
+    compile_graph,
+    compiles_each_size,
+    find,
+    start_graph,
+)
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, complex64, float32, spec
 from retrograd.ops.elementwise import exp, mul
@@ -51,3 +57,8 @@ def test_what_is_given_away_is_overwritten_by_native_code_alone() -> None:
     (own,) = program.consume(arrays)
     assert own.ctypes.data == address
     np.testing.assert_array_equal(own, before * before)
+
+
+def test_which_backends_compile_each_size() -> None:
+    assert compiles_each_size("xla")
+    assert not any(map(compiles_each_size, ("llvm", "reference", "wgpu+llvm")))

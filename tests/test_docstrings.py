@@ -38,12 +38,13 @@ PARTS = {
 NO_ARRAYS = {
     "rg": {
         "__array_namespace_info__", "Dim", "Tape", "Value", "backend", "backends", "cache_stats",
-        "can_cast", "dashboard", "debug", "finfo", "flush_subnormals", "gradcheck", "iinfo", "info",
-        "isdtype", "load_graph", "no_grad", "num_threads", "profile", "enable_grad",
+        "can_cast", "compile", "dashboard", "debug", "device", "finfo",
+        "flush_subnormals", "gradcheck", "iinfo", "info", "isdtype",
+        "load", "load_graph", "no_grad", "num_threads", "profile", "enable_grad",
         "get_num_threads", "inference_mode", "initial_seed", "is_complex", "is_floating_point",
         "is_grad_enabled", "is_nonzero", "is_signed", "is_tensor", "manual_seed", "promote_types",
-        "get_default_dtype", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads",
-        "set_rng_state",
+        "get_default_dtype", "seed", "save", "set_default_dtype", "set_grad_enabled",
+        "set_num_threads", "set_rng_state",
     },
     "nn": {"LoadResult", "ModelSummary", "Module", "ModuleDict", "ModuleInfo", "ModuleList"},
     "nn.init": {"calculate_gain", "fans", "seed"},

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from fcntl import LOCK_EX, LOCK_NB, flock
 
 import pytest
 
@@ -112,3 +113,55 @@ def test_a_process_that_does_not_write_leaves_files_as_they_are(tmp_path):
     assert kept.read_text() == "old"
     files.write_atomically(kept, b"new")
     assert kept.read_text() == "new"
+
+
+class _Msvcrt:
+    """`msvcrt` as far as locks go: those of Windows, made of those of POSIX."""
+
+    LK_NBLCK = 2
+
+    @staticmethod
+    def locking(handle, mode, count):
+        assert (mode, count) == (2, 1)
+        at = os.lseek(handle, 0, os.SEEK_CUR)
+        assert at > 1000  # not where the number of the process is, which others read
+        flock(handle, LOCK_EX | LOCK_NB)
+
+
+def test_a_lock_on_windows(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "fcntl", None)
+    monkeypatch.setattr(files, "msvcrt", _Msvcrt)
+    with files.locked(tmp_path):
+        with pytest.raises(BlockingIOError, match=str(os.getpid())), files.locked(tmp_path):
+            pass
+        assert (tmp_path / ".lock").exists()
+    assert not (tmp_path / ".lock").exists()
+    with files.locked(tmp_path):  # again
+        pass
+
+
+def test_a_file_that_another_process_has_open_is_waited_for(tmp_path, monkeypatch):
+    tries = []
+
+    def refusing(source, target):
+        tries.append(target)
+        if len(tries) < 3:
+            raise PermissionError(13, "in use", str(target))
+        real(source, target)
+
+    real = os.replace
+    monkeypatch.setattr(files.os, "replace", refusing)
+    target = tmp_path / "a"
+    target.write_bytes(b"old")
+    with pytest.raises(PermissionError):  # of POSIX: it will not change
+        files.write_atomically(target, b"new")
+    assert target.read_bytes() == b"old"
+    monkeypatch.setattr(files, "msvcrt", _Msvcrt)
+    files.write_atomically(target, b"new")
+    assert target.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["a"]
+    tries.clear()
+    (tmp_path / "b").write_bytes(b"")
+    monkeypatch.setattr(files.os, "replace", lambda *_: (_ for _ in ()).throw(PermissionError()))
+    with pytest.raises(PermissionError):
+        files.move(tmp_path / "b", target, patience=0.05)

@@ -87,3 +87,22 @@ def test_metadata_is_part_of_the_structure():
     same, other = pytree.flatten(Counter(5, 1))[1], pytree.flatten(Counter(5, 2))[1]
     assert pytree.flatten(Counter(6, 1))[1] == same != other
     assert pytree.unflatten(other, [7]).step == 2
+
+
+def test_names_of_jax() -> None:
+    tree = {"a": [1, 2], "b": (3, None)}
+    assert pytree.leaves(tree) == [1, 2, 3]
+    assert pytree.structure(tree) == pytree.flatten(tree)[1]
+    assert pytree.unflatten(pytree.structure(tree), [4, 5, 6]) == {"a": [4, 5], "b": (6, None)}
+    assert pytree.reduce(lambda a, b: a - b, tree) == -4
+    assert pytree.reduce(lambda a, b: a - b, tree, 10) == 4
+    assert pytree.all({"a": True, "b": [True]})
+    assert not pytree.all([True, 0])
+
+    @pytree.register_dataclass
+    @dataclasses.dataclass
+    class Point:
+        x: float
+        y: float
+
+    assert pytree.map(lambda v: v * 2, Point(1.0, 2.0)) == Point(2.0, 4.0)

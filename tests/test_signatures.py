@@ -62,7 +62,8 @@ def callables():
             yield f"{name}.{key}", value
             if inspect.isclass(value):
                 for k in dir(value):
-                    if not k.startswith("_") and callable(getattr(value, k)):
+                    inherited = issubclass(value, str) and hasattr(str, k)
+                    if not (k.startswith("_") or inherited) and callable(getattr(value, k)):
                         yield f"{name}.{key}.{k}", getattr(value, k)
 
 

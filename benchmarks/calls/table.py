@@ -30,11 +30,12 @@ SPACES = {
 # Public names that are no functions of arrays.
 _OTHER = """
     __array_namespace_info__ Dim Graph GraphBuilder Tape Tensor Value backend backends cache_stats
-    can_cast checkpoint cond custom_jvp custom_vjp dashboard debug finfo fixed_point
+    can_cast checkpoint compare compile cond custom_jvp custom_vjp dashboard debug finfo fixed_point
     flush_subnormals fori_loop grad gradcheck hessian hvp iinfo isdtype jacfwd jacobian jacrev jit
-    info jvp linearize load_graph minimize no_grad num_threads numerical_gradient odeint profile
+    info jvp linearize load load_graph load_onnx minimize no_grad num_threads numerical_gradient
+    odeint profile
     nn.functional.rotary_frequencies
-    result_type root scan spec trace value_and_grad vjp vmap while_loop from_dlpack
+    result_type root save scan spec trace value_and_grad vjp vmap while_loop from_dlpack
     random.Generator.jump random.Generator.load_state_dict random.Generator.split
     random.Generator.state_dict
     enable_grad from_jax from_torch get_default_dtype get_num_threads get_rng_state inference_mode
@@ -175,6 +176,7 @@ def _moving(a: Arrays) -> dict[str, Call]:
         )
     return made | {
         "arange": lambda: rg.arange(n),
+        "array": lambda: rg.array(np.ones(n)) + 1,
         "asarray": lambda: rg.asarray(np.ones(n)) + 1,
         "broadcast_shapes": lambda: rg.broadcast_shapes((n, 1), (n + 2,)),
         "broadcast_to": lambda: rg.broadcast_to(a.row, (n, n + 2)),

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("first_gradient", "training_digits", "graphs_to_hold", "learning_on_graphs")
+NAMES = (
+    "first_gradient", "training_digits", "graphs_to_hold", "learning_on_graphs",
+    "micrograd_lecture",
+)  # fmt: skip
 SECONDS = 300  # a cell may take
 
 

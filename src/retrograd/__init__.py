@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from retrograd import pytree as tree
 from retrograd.backend_registry import available as backends
+from retrograd.coming_from.missing_module import install as _install
 from retrograd.eager.lazy_tensor import cache_stats
 from retrograd.eager.modes import backend, flush_subnormals, no_grad, num_threads
 from retrograd.errors import (
@@ -76,6 +77,7 @@ from retrograd.functions.creation import (
     zeros,
     zeros_like,
 )
+from retrograd.functions.creation import tensor as array
 from retrograd.functions.dtypes import (
     __array_namespace_info__,
     can_cast,
@@ -265,6 +267,7 @@ from retrograd.functions.pytorch.joining import (
     unbind,
 )
 from retrograd.functions.pytorch.modes import (
+    compile,
     enable_grad,
     get_num_threads,
     inference_mode,
@@ -428,6 +431,7 @@ from retrograd.functions.special import (
 from retrograd.functions.tensor.conversions import (
     clone,
 )
+from retrograd.functions.tensor.device import device
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.graph.builder import GraphBuilder
 from retrograd.graph.graph import Graph, load_graph, trace
@@ -472,8 +476,10 @@ from retrograd.transforms.vmap import vmap
 if TYPE_CHECKING:
     from retrograd import (
         amp,
+        autograd,
         data,
         distributed,
+        func,
         gnn,
         interop,
         io,
@@ -485,6 +491,7 @@ if TYPE_CHECKING:
         solvers,
         testing,
         train,
+        utils,
     )
     from retrograd.api.dashboard import dashboard
     from retrograd.api.debug import debug
@@ -636,7 +643,10 @@ if TYPE_CHECKING:
         nanvar,
         ptp,
     )
+    from retrograd.graph.comparison import compare
     from retrograd.interop import from_jax, from_torch, to_jax, to_torch
+    from retrograd.interop.onnx import load_onnx
+    from retrograd.io.pytorch import load, save
     from retrograd.solvers import fixed_point, odeint, root
     from retrograd.solvers.minimizers import minimize
     from retrograd.tape import Tape
@@ -645,6 +655,7 @@ if TYPE_CHECKING:
     from retrograd.transforms.custom_rules import custom_jvp, custom_vjp
     from retrograd.transforms.pure_callback import pure_callback
     from retrograd.transforms.sparse import hessian, jacobian
+    from retrograd.utils import cuda
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -658,9 +669,12 @@ pi = 3.141592653589793
 # What not every program needs is imported when it is first asked for: a module, or a name of one.
 LATER = {
     "amp": "retrograd.amp",
+    "autograd": "retrograd.autograd",
+    "cuda": "retrograd.utils.cuda",
     "data": "retrograd.data",
     "distributed": "retrograd.distributed",
     "fft": "retrograd.functions.fft",
+    "func": "retrograd.func",
     "gnn": "retrograd.gnn",
     "interop": "retrograd.interop",
     "io": "retrograd.io",
@@ -673,11 +687,13 @@ LATER = {
     "special": "retrograd.functions.special",
     "testing": "retrograd.testing",
     "train": "retrograd.train",
+    "utils": "retrograd.utils",
 }
 LATER_NAMES = {
     "Mesh": "retrograd.distributed",
     "Tape": "retrograd.tape",
     "checkpoint": "retrograd.transforms.checkpoint",
+    "compare": "retrograd.graph.comparison",
     "custom_jvp": "retrograd.transforms.custom_rules",
     "custom_vjp": "retrograd.transforms.custom_rules",
     "dashboard": "retrograd.api.dashboard",
@@ -687,6 +703,7 @@ LATER_NAMES = {
     "hessian": "retrograd.transforms.sparse",
     "info": "retrograd.api.info",
     "jacobian": "retrograd.transforms.sparse",
+    "load": "retrograd.io.pytorch",
     "minimize": "retrograd.solvers",
     "numerical_gradient": "retrograd.testing",
     "odeint": "retrograd.solvers",
@@ -694,7 +711,9 @@ LATER_NAMES = {
     "pure_callback": "retrograd.transforms.pure_callback",
     "from_jax": "retrograd.interop",
     "from_torch": "retrograd.interop",
+    "load_onnx": "retrograd.interop.onnx",
     "root": "retrograd.solvers",
+    "save": "retrograd.io.pytorch",
     "to_jax": "retrograd.interop",
     "to_torch": "retrograd.interop",
 }
@@ -746,6 +765,7 @@ LATER_NAMES |= {
     for name in names.split()
 }
 
+_install()
 if not TYPE_CHECKING:  # a type checker knows all names there are
     __getattr__ = _attach(__name__, LATER, LATER_NAMES)
 
@@ -756,6 +776,16 @@ if not TYPE_CHECKING:  # a type checker knows all names there are
 __all__ = [
     "amp",
     "angle",
+    "compare",
+    "array",
+    "autograd",
+    "compile",
+    "cuda",
+    "device",
+    "func",
+    "load",
+    "save",
+    "utils",
     "complex",
     "complex64",
     "complex128",
@@ -926,6 +956,7 @@ __all__ = [
     "linearize",
     "linspace",
     "load_graph",
+    "load_onnx",
     "log",
     "log10",
     "log1p",

@@ -64,7 +64,13 @@ def available() -> list[str]:
     ['reference', 'llvm']
     """
     own = [name for name in BACKENDS if name not in (CHECKED, PROFILED)]
-    return own + [name for name in ENGINES if _engine(name).missing() is None]
+    return own + [name for name in ENGINES if engine_of(name).missing() is None]
+
+
+def lacking(name: str) -> str | None:
+    """Why an engine cannot run here, and the remedy; None where it can."""
+    found: str | None = engine_of(name).missing()
+    return found
 
 
 def find(name: str) -> Backend:
@@ -79,7 +85,7 @@ def find(name: str) -> Backend:
         raise BackendError(
             f"there is no backend named {asked!r} here; there are {', '.join(available())}"
         )
-    engine = _engine(name)
+    engine = engine_of(name)
     if reason := engine.missing():
         raise BackendError(f"the backend {name!r} cannot run here: {reason}")
     if plus and not hasattr(engine, "program_with_fallback"):
@@ -93,7 +99,15 @@ def is_device(name: str) -> bool:
     return name.removesuffix(FALLBACK) in ENGINES
 
 
-def _engine(name: str) -> ModuleType:
+def compiles_each_size(name: str) -> bool:
+    """Whether a program is compiled anew for each choice of its named sizes, which takes long: it
+    is better called with arrays of few shapes."""
+    engine = name.removesuffix(FALLBACK)
+    return engine in ENGINES and getattr(engine_of(engine), "COMPILES_EACH_SIZE", False)
+
+
+def engine_of(name: str) -> ModuleType:
+    """The package of an engine, imported now."""
     with IMPORTING:
         return import_module(ENGINES[name])
 
@@ -105,7 +119,7 @@ def compile_graph(graph: Graph, backend: str, donate: Collection[int] = ()) -> P
     """
     if donate and backend == "llvm" and not has_complex(graph):
         return native(graph, donate)
-    if donate and backend == "xla":
+    if donate and backend in ("xla", "wgpu"):
         made: Program = find(backend)(graph, donate)  # type: ignore[call-arg]
         return made
     return find(backend)(graph)

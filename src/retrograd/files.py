@@ -5,16 +5,21 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 try:
     import fcntl
-except ImportError:  # Windows has none, and no locks of this kind
+except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
+try:
+    import msvcrt
+except ImportError:  # elsewhere
+    msvcrt = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     import hashlib
@@ -136,11 +141,25 @@ def write_atomically(
                 if durable:
                     file.flush()
                     os.fsync(file.fileno())
-            os.replace(partial, target)
+            move(partial, target)
         finally:
             partial.unlink(missing_ok=True)
     if durable:
         _sync_directory(target.parent)
+
+
+def move(partial: Path, target: StrPath, patience: float = 2.0) -> None:
+    """Give a file its name, in place of one that has it. Windows refuses that while another process
+    has that one open, a virus scanner for instance, so it is tried again for so many seconds."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            os.replace(partial, target)
+            return
+        except PermissionError:
+            if msvcrt is None or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
 
 
 def append_text(path: StrPath, text: str, what: str = "file") -> None:
@@ -177,12 +196,17 @@ def locked(directory: Path) -> Iterator[None]:
     path = directory / ".lock"
     handle = _lock_file(path)
     try:
-        os.truncate(handle, 0)
+        os.ftruncate(handle, 0)
         os.write(handle, str(os.getpid()).encode())
         yield
     finally:
-        path.unlink(missing_ok=True)  # while it is locked, so that nobody's else is removed
-        os.close(handle)
+        if fcntl is None:
+            os.close(handle)
+            with suppress(PermissionError):  # of Windows: another process has it by now
+                path.unlink(missing_ok=True)
+        else:
+            path.unlink(missing_ok=True)  # while it is locked, so that nobody's else is removed
+            os.close(handle)
 
 
 def _lock_file(path: Path) -> int:
@@ -191,10 +215,9 @@ def _lock_file(path: Path) -> int:
         while True:
             handle = os.open(path, os.O_RDWR | os.O_CREAT)
             try:
-                if fcntl is not None:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.path.samestat(os.fstat(handle), os.stat(path)):
-                    return handle
+                _lock(handle)
+                if fcntl is None or os.path.samestat(os.fstat(handle), os.stat(path)):
+                    return handle  # on Windows nobody can have removed it
             except FileNotFoundError:
                 pass  # another process was done with it, and has removed it
             except BlockingIOError:
@@ -204,6 +227,23 @@ def _lock_file(path: Path) -> int:
                 reason += "wait for it, or choose another directory"
                 raise BlockingIOError(errno.EWOULDBLOCK, reason, str(path.parent)) from None
             os.close(handle)
+
+
+_BYTE = 1 << 30  # that Windows locks: nobody can read what is locked, so it lies beyond the text
+
+
+def _lock(handle: int) -> None:
+    """Lock a file, or `BlockingIOError`."""
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    elif msvcrt is not None:
+        os.lseek(handle, _BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError(errno.EWOULDBLOCK, "locked") from error
+        finally:
+            os.lseek(handle, 0, os.SEEK_SET)
 
 
 def check_writable(directory: Path) -> None:

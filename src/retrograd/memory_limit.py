@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -88,6 +89,22 @@ def _of_group(root: Path = Path("/sys/fs/cgroup")) -> int | None:
         if text.isdecimal():
             return int(text)
     return None
+
+
+def resident_memory() -> int | None:
+    """Bytes of memory that this process has now; on systems that do not tell, the most it had;
+    None where nobody tells.
+
+    >>> resident_memory() > 10_000_000
+    True
+    """
+    pages = _read(Path("/proc/self/statm")).split()
+    if resource is None:
+        return None
+    if len(pages) > 1:
+        return int(pages[1]) * resource.getpagesize()
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
 
 
 def _of_process() -> int | None:

@@ -6,14 +6,17 @@ A thin layer over `optree`. Dataclasses are taken apart by field; classes of oth
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import optree
 
 NAMESPACE = "retrograd"
 TreeDef = Any
+T = TypeVar("T", bound=type)
 
 
 _REGISTERED: set[type] = set()
@@ -150,6 +153,26 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     return unflatten(structure, [f(*group) for group in zip(leaves, *others, strict=True)])
 
 
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of a tree, from left to right."""
+    return flatten(tree)[0]
+
+
+def structure(tree: Any) -> TreeDef:
+    """What a tree is made of, without its leaves."""
+    return flatten(tree)[1]
+
+
+def all(tree: Any) -> bool:
+    """Whether all leaves are true."""
+    return builtins.all(flatten(tree)[0])
+
+
+def reduce(f: Callable[[Any, Any], Any], tree: Any, *initializer: Any) -> Any:
+    """The leaves combined by `f` from left to right, after the initializer if there is one."""
+    return functools.reduce(f, flatten(tree)[0], *initializer)
+
+
 def _register_dataclasses(leaves: Sequence[Any]) -> bool:
     """Register the classes of leaves that are dataclass instances; whether there were any."""
     found = {c for c in {type(x) for x in leaves} if dataclasses.is_dataclass(c)}
@@ -158,12 +181,14 @@ def _register_dataclasses(leaves: Sequence[Any]) -> bool:
     return bool(found)
 
 
-def register_dataclass(cls: type) -> None:
+def register_dataclass(cls: T) -> T:
     """Make instances of a dataclass trees of their fields, as `flatten` does when it meets one;
-    nothing happens to another class, or to one that is known."""
+    nothing happens to another class, or to one that is known. The class, so that it is a decorator,
+    too."""
     if dataclasses.is_dataclass(cls) and cls not in _REGISTERED:
         names = tuple(f.name for f in dataclasses.fields(cls) if f.init)
         register(cls, _splitter(names), _joiner(cls, names))
+    return cls
 
 
 def classes(structure: TreeDef) -> list[type]:

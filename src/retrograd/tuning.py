@@ -310,6 +310,8 @@ class Tuning:
 
     assigned_bytes: int = number(1 << 14,
         "an array of more is changed in memory, for which what its elements become is computed")
+    xla_checks_ahead: int = number(8,
+        "calls in a row on xla that run before the checks of the first are waited for")
     xla_sizes_kept: int = number(64,
         "choices of named sizes whose programs a graph on xla keeps")
 
@@ -341,6 +343,8 @@ class Tuning:
     listed_indices: int = number(10_000_000,
         "indices of a sampler that a state of a loader may hold")
     fingerprint_rows: int = number(16, "rows of an array that tell it from another")
+    onnx_unrolled_steps: int = number(64,
+        "a loop of a model of at most so many steps is written out when it is read")
     cache_slots: int = number(64,
         "slots that a cache of keys and values has a multiple of, so that calls find a program")
     turned_weight_tokens: int = number(32,

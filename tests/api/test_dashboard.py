@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import threading
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.api import dashboard as module
-from retrograd.errors import OptionError, ShapeError
+from retrograd.errors import DTypeError, OptionError, ShapeError
 
 
 @pytest.fixture
@@ -49,8 +50,10 @@ def test_what_is_logged_is_on_the_page(board):
     assert "<b>" not in text
     data = data_of(text)
     assert data["format"] == "retrograd-dashboard"
-    assert data["events"][1]["scalars"]["loss"] == "nan"
-    summaries = data["events"][-1]["summaries"]
+    (run,) = data["runs"]
+    assert run["name"] == "training"
+    assert run["events"][1]["scalars"]["loss"] == "nan"
+    summaries = run["events"][-1]["summaries"]
     assert set(summaries) >= {"w", "∂w"}
     assert sum(summaries["w"]["hist"]) == 600
 
@@ -108,3 +111,75 @@ def test_a_page_can_be_kept(board, tmp_path):
     assert "connect-src" not in text.partition("<style>")[0]
     board.log(4, loss=1.0)  # after the end: kept, told to nobody
     assert board.events[-1]["step"] == 4
+
+
+def test_norms_of_what_is_logged_and_texts(board):
+    w, u = np.array([3.0, 4.0]), np.array([0.3, 0.4])
+    board.log(1, params={"w": w}, updates={"w": u}, texts="one")
+    board.log(2, updates={"w": u}, texts=["two", 3])
+    first, second = board.events
+    assert first["parameters"]["w"] == pytest.approx({"weight": 5.0, "update": 0.5})
+    assert second["parameters"]["w"] == pytest.approx({"update": 0.5})
+    assert (first["texts"], second["texts"]) == (["one"], ["two", "3"])
+    board.record(3, parameters={"w": {"gradient": 1.0}}, memory={"rss": 5})
+    assert board.events[-1]["memory"] == {"rss": 5}
+    with pytest.raises(DTypeError, match="words is a number for a curve"):
+        board.log(4, words="abc")
+    metrics: dict[str, float] = {"any name at all": 1.0}
+    board.log(5, **metrics)
+    assert board.events[-1]["scalars"] == metrics
+
+
+def test_a_run_that_goes_on_forgets_later_steps_and_another_one_is_kept_apart(board):
+    for step in range(1, 6):
+        board.log(step, loss=float(step))
+    board.begin(3)
+    board.log(4, loss=40.0)
+    losses = [e["scalars"]["loss"] for e in board.events if "scalars" in e]
+    assert losses == [1.0, 2.0, 3.0, 40.0]
+    assert [e["step"] for e in board.events if "started" in e] == [3]
+    board.begin(0)
+    board.log(1, loss=7.0)
+    assert [*board.earlier] == ["training"]
+    assert board.name == "training 2"
+    board.begin(2, [{"step": 1, "time": 5.0, "scalars": {"loss": 9.0}},
+                    {"step": 3, "time": 6.0, "scalars": {"loss": 8.0}}])  # fmt: skip
+    assert [e["step"] for e in board.events] == [1, 2]
+    assert board.events[-1]["time"] >= 5.0
+    (first, second) = data_of(asked(board, "GET", "/")[1])["runs"]
+    assert (first["name"], second["name"]) == ("training", "training 2")
+
+
+def test_other_runs_are_listed_and_given_when_asked_for(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "log.jsonl").write_text('{"step": 1, "loss": NaN, "time": 1}\n')
+    with rg.dashboard(open=False, runs=tmp_path) as made:
+        _, other = data_of(asked(made, "GET", "/")[1])["runs"]
+        assert other == {"name": "a"}
+        parts = urlsplit(made.url)
+        line = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=5)
+        for name, status in (("a", 200), ("..%2Fa", 404), ("%2Fetc%2Fpasswd", 404), ("", 404)):
+            line.request("GET", f"/data?{parts.query}&name={name}")
+            answer = line.getresponse()
+            body = answer.read()
+            assert answer.status == status
+            if status == 200:
+                assert json.loads(body)["events"][0]["scalars"] == {"loss": "nan"}
+        line.request("GET", "/data?name=a")
+        assert line.getresponse().status == 403
+        line.close()
+        made.save(tmp_path / "page.html")
+    assert len(data_of((tmp_path / "page.html").read_text(encoding="utf-8"))["runs"]) == 1
+
+
+def test_threads_may_log_at_once(board):
+    threads = [
+        threading.Thread(target=lambda k=k: [board.log(s, **{f"m{k}": s}) for s in range(200)])
+        for k in range(4)
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(board.events) == 800
+    assert {e["scalars"]["m2"] for e in board.events if "m2" in e["scalars"]} == {*range(200)}

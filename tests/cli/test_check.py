@@ -61,6 +61,7 @@ def test_graphs(here):
     rg.trace(lambda x: rg.softmax(x).sum(), rg.spec((3,))).save(here / "g.graph")
     code, text = run(here / "g.graph")
     assert code == 0
+    assert "1 input, 1 output, " in text
     assert "types and structure are right" in text
     assert "its gradient has" in text
     rg.trace(lambda x: x > 0, rg.spec((3,))).save(here / "h.graph")

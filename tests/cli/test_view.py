@@ -9,6 +9,7 @@ import sys
 import time
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -61,6 +62,39 @@ def test_compares(saved, tmp_path):
     assert run(saved, "--compare", tmp_path / "h.txt", "--html", tmp_path / "c.html").exit_code == 0
     text = (tmp_path / "c.html").read_text(encoding="utf-8")
     assert '"change":"removed"' in text
+    assert run(saved, tmp_path / "h.txt", "--html", tmp_path / "d.html").exit_code == 0
+    assert (tmp_path / "d.html").read_text(encoding="utf-8") == text
+    twice = run(saved, tmp_path / "h.txt", "--compare", tmp_path / "h.txt")
+    assert twice.exit_code == 2
+    assert "give one of them" in twice.output
+
+
+def test_compares_the_values_of_two_documents(saved, tmp_path):
+    graph = rg.load_graph(saved)
+    for name, value in (("a", [1.0, 2.0, 3.0]), ("b", [1.0, 2.0, 3.5])):
+        (tmp_path / f"{name}.json").write_text(dumps(graph.to_document(value)), encoding="utf-8")
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    assert run(a, b, "--html", tmp_path / "c.html").exit_code == 0
+    doc = shown(tmp_path / "c.html")
+    found = {d["node"]: d["relative"] for d in doc["differences"]}
+    x, y = np.array([1, 2, 3.0]), np.array([1, 2, 3.5])
+    assert found[0] == pytest.approx(0.5 / np.linalg.norm(y))
+    tanh = next(r["id"] for r in doc["nodes"] if r["op"] == "tanh")
+    wanted = np.linalg.norm(np.tanh(x) - np.tanh(y)) / np.linalg.norm(np.tanh(y))
+    assert found[tanh] == pytest.approx(wanted, rel=1e-4)
+
+
+def test_shows_norms_of_a_run(saved, tmp_path):
+    (tmp_path / "run").mkdir()
+    log = tmp_path / "run" / "log.jsonl"
+    log.write_text('{"step": 3, "parameters": {"x": {"weight": 2.0}}}\n')
+    found = run(saved, "--run", tmp_path / "run", "--html", tmp_path / "r.html")
+    assert found.exit_code == 0, found.output
+    assert shown(tmp_path / "r.html")["run"]["steps"] == [3]
+    log.write_text("")
+    lacking = run(saved, "--run", tmp_path / "run", "--html", tmp_path / "s.html")
+    assert lacking.exit_code != 0
+    assert not (tmp_path / "s.html").exists()
 
 
 @pytest.mark.parametrize(
@@ -70,7 +104,7 @@ def test_compares(saved, tmp_path):
         ("empty.txt", b"", "line 0|expected"),
         ("cut.json", b'{"format": "retrograd-graph", "version"', "not a graph document"),
         ("new.json", b'{"format": "retrograd-graph", "version": 99}', "newer"),
-        ("model.onnx", b"\x08\x07", "neither a saved graph"),
+        ("model.onnx", b"\x08\x07", "no ONNX model"),
         ("bytes.txt", b"graph \xff", "UTF-8"),
         ("zeros.bin", b"\0" * 50, "neither a saved graph"),
     ],

@@ -22,7 +22,8 @@ HERE: dict[str, Any] = {
     "torch.nn.functional": rg.nn.functional, "torch.nn.utils": rg.nn.utils,
     "torch.linalg": rg.linalg, "torch.optim": rg.optim, "torch.utils.data": rg.data,
     "torch.fft": rg.fft, "torch.special": rg.special, "torch.random": rg.random,
-    "jax.random": rg.random, "numpy.random": rg.random,
+    "jax.random": rg.random, "numpy.random": rg.random, "torch.autograd": rg.autograd,
+    "torch.func": rg.func, "torch.cuda": rg.cuda, "torch.utils": rg.utils, "jax modules": rg,
 }  # fmt: skip
 ROOMS = [(library, room) for library in LIBRARIES for room in table(library)]
 
@@ -53,12 +54,17 @@ def test_what_is_said_can_be_written(library: str, room: str) -> None:
     ("owner", "name", "said"),
     [
         (rg.ones(2), "cuda", "rg.backend"),
-        (rg.ones(2), "data", "x.detach()"),
-        (rg.ones(2), "addressable_shards", "rg.backend"),
-        (rg, "compile", "rg.jit"),
-        (rg, "cuda", "rg.backend"),
-        (rg, "save", "rg.io.save_checkpoint"),
-        (rg, "utils", "rg.data"),
+        (rg.ones(2), "addressable_shards", "rg.distributed.spec_of"),
+        (rg, "Generator", "rg.random.Generator"),
+        (rg, "mps", "rg.backend"),
+        (rg, "lax", "rg.scan"),
+        (rg, "tree_util", "jax.tree_util: rg.tree.map"),
+        (rg, "derivative", "rg.grad(f)(x)"),
+        (rg.autograd, "Variable", "requires_grad=True"),
+        (rg.autograd, "set_detect_anomaly", "rg.debug()"),
+        (rg.func, "functionalize", "machinery"),
+        (rg.cuda, "amp", "rg.amp.GradScaler"),
+        (rg.utils, "tensorboard", "rg.train"),
         (rg, "conv2d", "rg.nn.functional.conv2d"),
         (rg, "ShapeDtypeStruct", "rg.spec"),
         (rg, "issubdtype", "rg.isdtype"),
@@ -97,7 +103,7 @@ def test_no_table_is_read_before_a_message_is_shown(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(hints, "table", read)
     assert not hasattr(rg.ones(2), "cuda")
-    assert not hasattr(rg, "cuda")
+    assert not hasattr(rg, "mps")
     assert getattr(rg.ones(2), "cuda", None) is None
 
 

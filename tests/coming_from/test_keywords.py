@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -182,3 +183,16 @@ def test_arguments_of_any_name_stay_as_they_are() -> None:
 
     g: Any = f
     assert g(1, dim=3, input=2) == ((1,), 0, {"dim": 3, "input": 2})
+
+
+def test_names_of_jax_that_mean_what_is_here() -> None:
+    @functools.partial(rg.jit, static_argnums=0, donate_argnums=(1,))
+    def power(n: int, x: Any) -> Any:
+        return x**n
+
+    with rg.backend("reference"):
+        assert power(2, rg.tensor([1.0, 3.0])).block_until_ready().tolist() == [1.0, 9.0]
+        total, _ = rg.scan(lambda c, x: (c + x, None), 0.0, rg.arange(4.0), unroll=2)
+        assert total.item() == 6.0
+    with pytest.raises(rg.ArgumentError, match="no axis has a name"):
+        rg.vmap(lambda x: x, axis_name="i")

@@ -87,3 +87,85 @@ for wrong, error, said in [
         raise AssertionError(said)
 """,
     )
+
+
+@pytest.mark.slow
+def test_steps_in_one_call_put_parameters_together_one_by_one():
+    """Of a loop of steps over parameters that are fully sharded, each step gathers them and sums
+    gradients, as `predicted` counts for one; the loop carries parts."""
+    on_devices(8, """
+import re
+import numpy as np, retrograd as rg
+from retrograd import distributed as D
+from retrograd.xla.mesh_program import recorded
+mesh, plan = rg.Mesh({"data": 8}), D.fully_sharded("data", small=16)
+def net():
+    g = rg.random.Generator(0)
+    return rg.nn.Sequential(rg.nn.Linear(16, 64, generator=g), rg.nn.Tanh(),
+                            rg.nn.Linear(64, 8, generator=g, bias=False))
+optimizer = rg.optim.Adam(lr=1e-2)
+def one(carry, batch):
+    model, state = carry
+    loss, g = rg.value_and_grad(lambda m: ((m(batch[0]) - batch[1]) ** 2).mean())(model)
+    return optimizer.update(model, g, state), loss
+@rg.jit
+def many(model, state, x, y):
+    (model, state), losses = rg.scan(one, (model, state), (x, y))
+    return model, state, losses
+rng = np.random.default_rng(0)
+x, y = (rng.standard_normal((4, 32, n)).astype("float32") for n in (16, 8))
+with rg.no_grad():
+    model = net()
+    want = many(model, optimizer.init(model), x, y)
+    with rg.backend("xla"), mesh:
+        model = D.shard(net(), plan)
+        given = model, D.shard_like(optimizer.init(model), model), *D.shard((x, y), (None, "data"))
+        with recorded() as texts:
+            got = many(*given)
+        (loop,) = re.findall(r"= (\\(.*\\)) while\\(", texts[0]())
+        assert "f32[8,16]" in loop and "f32[64,16]" not in loop, loop
+        found = D.by_kind(D.cost(many, *given))
+        assert D.spec_of(got[0][0].weight) == ("data", None)
+bytes_ = sum(p.size for p in net().parameters()) * 4
+assert found["all-gather"] == 4 * bytes_, (found, bytes_)
+assert 4 * bytes_ <= found["all-reduce"] <= 4 * bytes_ + 64, (found, bytes_)
+np.testing.assert_allclose(got[2].numpy(), want[2].numpy(), rtol=1e-5)
+np.testing.assert_allclose(got[0][0].weight.numpy(), want[0][0].weight.numpy(), atol=1e-6)
+""")  # fmt: skip
+
+
+@pytest.mark.slow
+def test_eager_steps_leave_parameters_divided():
+    """And the state of the optimizer; losses and parameters are those of one device."""
+    on_devices(8, """
+import numpy as np, retrograd as rg
+from retrograd import distributed as D
+plan = D.fully_sharded("data", small=16)
+rng = np.random.default_rng(0)
+x, y = (rng.standard_normal((32, n)).astype("float32") for n in (16, 8))
+def trained(divided):
+    g = rg.random.Generator(0)
+    m = rg.nn.Sequential(rg.nn.Linear(16, 64, generator=g), rg.nn.Tanh(),
+                         rg.nn.Linear(64, 8, generator=g))
+    batch = D.shard((x, y), ("data",)) if divided else (x, y)
+    m = D.shard(m, plan) if divided else m
+    o = rg.optim.Adam(m.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(3):
+        o.zero_grad()
+        loss = ((m(batch[0]) - batch[1]) ** 2).mean()
+        loss.backward()
+        o.step()
+        losses.append(loss.item())
+    return losses, m, o
+want = trained(False)
+with rg.backend("xla"), rg.Mesh({"data": 8}):
+    got = trained(True)
+    specs = [D.spec_of(p) for p in got[1].parameters()]
+    assert specs == [("data", None), ("data",), (None, "data"), (None,)], specs
+    moments = [D.spec_of(s["exp_avg"]) for s in got[2]._state.values()]
+    assert moments == specs, moments
+np.testing.assert_allclose(got[0], want[0], rtol=1e-5)
+for a, b in zip(got[1].parameters(), want[1].parameters()):
+    np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), atol=1e-5)
+""")  # fmt: skip

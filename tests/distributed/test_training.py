@@ -58,6 +58,31 @@ else:
 """)  # fmt: skip
 
 
+def test_a_graph():
+    """Steps on a mesh have the losses of one CPU; what can be divided is."""
+    on_devices(4, """
+import numpy as np, retrograd as rg
+from retrograd import distributed as D
+from retrograd.train import graph
+from retrograd.train.graph.recipe import _outcome
+from retrograd.train.graph.trainer import GraphTrainer
+task = graph.read_task("karate", None, None)
+config = graph.GraphConfig(hidden=32)
+want = [(t := GraphTrainer(task, config))] and [t.advance() for _ in range(4)]
+for axes in ({"data": 2}, {"data": 2, "fsdp": 2}):
+    with rg.backend("xla"), rg.Mesh(axes, devices=__import__("jax").devices()[:2 * len(axes)]):
+        trainer = GraphTrainer(task, config)
+        got = [trainer.advance() for _ in range(4)]
+        weights = {n: D.spec_of(p) for n, p in trainer.model.named_parameters()}
+        assert D.spec_of(trainer.graph.edges) == (None, tuple(axes) if "fsdp" in axes else "data")
+        divided = [n for n, spec in weights.items() if any(spec)]
+        assert bool(divided) is ("fsdp" in axes), weights
+        outcome = _outcome(trainer, None, None)
+        assert outcome.predicted.shape == (34,)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+""")  # fmt: skip
+
+
 SMALL = ["--depth", "2", "--width", "32", "--heads", "4", "--context", "16", "--steps", "6"]
 SMALL += ["--batch", "8", "--samples", "0", "--checkpoint-every", "2", "--val-every", "100"]
 

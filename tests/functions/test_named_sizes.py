@@ -35,7 +35,7 @@ EXCEPT = {
     **dict.fromkeys(("extract", "intersect1d", "masked_select", "roots", "setdiff1d", "setxor1d",
                      "trim_zeros", "union1d", "unique"), UNKNOWN),
     **dict.fromkeys(SYMBOLIC, SIZES),
-    **dict.fromkeys(("as_tensor", "asarray", "from_numpy", "tensor"), ARRAY),
+    **dict.fromkeys(("array", "as_tensor", "asarray", "from_numpy", "tensor"), ARRAY),
     **dict.fromkeys(("chunk", "tensor_split", "unbind", "unstack"), NUMBERS),
 }  # fmt: skip
 NAMES = sorted(listed())

@@ -3,6 +3,7 @@
 import xml.etree.ElementTree as ET
 
 import retrograd as rg
+from retrograd import nn
 from retrograd.train.gpt import GPT, GPTConfig, token_loss
 from tests.notebook.test_array import well_formed
 
@@ -33,6 +34,24 @@ def test_a_gradient_graph_is_drawn_as_what_it_is():
     assert {"forward ↓", "gradient ↑"} <= texts
 
 
+def test_calls_and_layers_are_closed_in_the_picture():
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 3))
+    loss = lambda m, x, t: nn.functional.cross_entropy(m(x), t)
+    graph = rg.trace(loss, model, rg.spec((5, 4)), rg.spec((5,), rg.int64))
+    texts = {t.text for t in ET.fromstring(drawing(graph)).iter(f"{SVG}text")}
+    assert {"[0] · Linear", "cross_entropy", "gradient of cross_entropy"} <= texts
+    assert "dot_general" not in texts
+
+
+def test_a_picture_that_nobody_can_read_is_tables():
+    def many(x):
+        for _ in range(150):
+            x = x * 2.0
+        return x
+
+    assert drawing(rg.trace(many, rg.spec(()))) is None
+
+
 def test_a_large_graph_is_tables():
     tokens = rg.ones((2, 8), dtype=rg.int32)
     graph = rg.trace(token_loss, GPT(GPTConfig(depth=4), rg.random.Generator(0)), tokens, tokens)
@@ -40,6 +59,7 @@ def test_a_large_graph_is_tables():
     assert graph._repr_svg_() is None
     titles = ["".join(s.itertext()) for s in root.iter("summary")]
     assert any(t.startswith("GPT.blocks[3] ") for t in titles)
+    assert any(t.endswith("()") or "() " in t for t in titles), "calls have tables of their own"
     assert "picture" not in titles
     rows = ["".join(r.itertext()) for r in root.iter("tr")]
     assert any("gather" in r and "f32[2, 8, 16]" in r for r in rows)

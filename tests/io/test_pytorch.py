@@ -298,3 +298,33 @@ def test_changed_files_are_read_or_refused(name, seed):
         except FormatError:
             refused += 1
     assert refused > 50
+
+
+def test_save_and_load_as_scripts_call_them(tmp_path):
+    model = rg.nn.Linear(2, 1)
+    optimizer = rg.optim.Adam(model.parameters(), lr=0.1)
+    model(rg.ones(2)).sum().backward()
+    optimizer.step()
+    state = {"epoch": 3, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    rg.save(state, tmp_path / "c.pt")
+    file = io.BytesIO()
+    rg.save(state, file)
+    for f in (tmp_path / "c.pt", str(tmp_path / "c.pt"), io.BytesIO(file.getvalue())):
+        found = rg.load(f, map_location=rg.device("cpu"), weights_only=True)
+        again = rg.nn.Linear(2, 1)
+        again.load_state_dict(found["model"])
+        other = rg.optim.Adam(again.parameters(), lr=0.1)
+        other.load_state_dict(found["optimizer"])
+        for m, o in ((model, optimizer), (again, other)):
+            before = {k: v.tolist() for k, v in m.state_dict().items()}
+            o.zero_grad()
+            m(rg.ones(2)).sum().backward()
+            o.step()
+            after = {k: v.tolist() for k, v in m.state_dict().items()}
+            assert after != before
+            m.load_state_dict({k: rg.tensor(v) for k, v in before.items()})
+            o.load_state_dict(found["optimizer"])
+        assert again.weight.tolist() == model.weight.tolist()
+        assert found["epoch"] == 3
+    with pytest.raises(rg.DTypeError, match=r"x.state_dict\(\).*x = Linear"):
+        rg.save(model, tmp_path / "m.pt")

@@ -7,6 +7,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 import retrograd as rg
+from retrograd.interop.onnx import graph_of
 from retrograd.onnx import to_bytes
 
 
@@ -19,14 +20,22 @@ def run(graph, arrays, weights=None):
 
 
 def agrees(f, *arrays, sizes=None):
-    """The kinds of operators of the model of a function, which gives what the function does."""
+    """The kinds of operators of the model of a function, which gives what the function does, and
+    is read back to a graph that gives the same bits."""
     shapes = sizes or [a.shape for a in arrays]
     specs = [rg.spec(s, a.dtype.name) for s, a in zip(shapes, arrays, strict=True)]
     graph = rg.trace(f, *specs)
     found = run(graph, arrays)
+    model = onnx.load_from_string(to_bytes(graph, {}))
+    again = graph_of(model, "a model")
     with rg.backend("reference"):
-        expected = graph(*arrays)
-    for a, b in zip(found, expected if isinstance(expected, tuple) else (expected,), strict=True):
+        expected, back = graph(*arrays), again(*arrays)
+    several = isinstance(expected, tuple)
+    for a, b, c in zip(
+        found, expected if several else (expected,), back if several else (back,), strict=True
+    ):
         np.testing.assert_allclose(a, b.numpy(), rtol=1e-5, atol=1e-6)
         assert np.asarray(a).dtype == b.numpy().dtype
-    return [n.op_type for n in onnx.load_from_string(to_bytes(graph, {})).graph.node]
+        np.testing.assert_array_equal(c.numpy(), b.numpy())
+        assert c.dtype is b.dtype
+    return [n.op_type for n in model.graph.node]

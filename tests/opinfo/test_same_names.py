@@ -78,6 +78,8 @@ VALUES: dict[str, Callable[[], bool]] = {
     "pi": lambda: rg.pi == torch.pi,
     "nan": lambda: rg.nan != rg.nan,
     "newaxis": lambda: rg.newaxis is torch.newaxis is None,
+    "data": lambda: rg.from_numpy(A).data.tolist() == torch.from_numpy(A).data.tolist(),
+    "device": lambda: repr(rg.device("cuda", 1)) == repr(torch.device("cuda", 1)),
     "dtype": lambda: rg.ones(2).dtype is rg.float32,
     "finfo": lambda: rg.finfo(rg.float32).eps == torch.finfo(torch.float32).eps,
     "iinfo": lambda: rg.iinfo(rg.int16).max == torch.iinfo(torch.int16).max,

@@ -1,6 +1,6 @@
 """Clipping: laziness, both forms, overflow, non-finite gradients."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -154,6 +154,14 @@ def test_adaptive() -> None:
         optim.clip_grad_adaptive([p], -1.0)
     with pytest.raises(rg.ShapeError, match="has a gradient of"):
         optim.clip_by_adaptive([rg.ones(2)], [rg.ones(3)])
+
+
+def test_gradients_in_the_place_of_parameters() -> None:
+    """What `rg.grad` returns has no `.grad`; the message names the form that takes it."""
+    with pytest.raises(rg.ArgumentError, match=r"not str; .* returned: optim.clip_by_norm"):
+        optim.clip_grad_norm(cast(Any, {"w": rg.ones(2)}), 1.0)
+    with pytest.raises(rg.GradientError, match=r"call backward\(\) first; .*optim.clip_by_value"):
+        optim.clip_grad_value([rg.ones(2)], 1.0)
 
 
 def test_percentile_of_norms_so_far() -> None:

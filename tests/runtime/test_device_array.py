@@ -6,12 +6,16 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pytest
 
+from retrograd.errors import BackendError
 from retrograd.runtime.device_array import (
     DeviceArray,
     adopted,
     device_copy,
     host,
+    kept_as,
+    numbers_for,
     pending,
     remember,
     resident,
@@ -21,6 +25,8 @@ from retrograd.runtime.device_array import (
 
 class Copy:
     """Numbers of which it is counted how often they were fetched."""
+
+    backend = "engine"
 
     def __init__(self, numbers: Any, device: str = "gpu") -> None:
         self.numbers, self.device, self.fetched = np.array(numbers, np.float32), device, 0
@@ -77,3 +83,27 @@ def test_programs_that_leave_results_on_a_device() -> None:
     assert resident(here)() == "here"
     assert resides(There())
     assert not resides(here)
+
+
+def test_what_only_another_backend_has_is_not_fetched_for_one() -> None:
+    copy = Copy([1, 2])
+    y = pending((2,), np.dtype(np.float32), copy)
+    with pytest.raises(BackendError, match=r"float32\[2\] .*'engine', .*'other'.*x\.cpu\(\)"):
+        numbers_for(y, "other")
+    assert copy.fetched == 0
+    assert numbers_for(y, "engine") is numbers_for(y, "other")  # it has been fetched by now
+    array = np.ones(3, np.float32)
+    assert numbers_for(array, "other") is numbers_for(adopted(array), "other") is array
+
+
+def test_what_takes_the_place_of_a_divided_array_is_divided_as_that() -> None:
+    class Divided(Copy):
+        def divide(self, array: Any, used: bool) -> Any:
+            return "divided", array, used
+
+    f = np.dtype(np.float32)
+    before, array = pending((2,), f, Divided([1, 2])), pending((2,), f, Copy([3, 4]))
+    assert kept_as(array, before, used=True) == ("divided", array, True)
+    other, plain = pending((1,), f, Copy([3])), np.ones(2, np.float32)
+    for x, y in ((other, before), (array, other), (array, plain), (plain, before)):
+        assert kept_as(x, y) is x

@@ -490,3 +490,21 @@ def test_a_process_that_cannot_keep_anything_compiles(tmp_path, trouble):
         for path in store.folder.iterdir():
             assert path.stat().st_size <= 512
             assert store.load(path.name) is not None
+
+
+def test_damaged_entries_are_told_from_whole_ones(tmp_path):
+    store = DiskCache(tmp_path)
+    keys = [key_of([str(i)]) for i in range(4)]
+    for key in keys:
+        store.save(key, b"code" * 50)
+    assert list(store.damaged()) == []
+    assert store.size()[0] == 4
+    (tmp_path / keys[0]).write_bytes((tmp_path / keys[1]).read_bytes())  # of another key
+    (tmp_path / keys[2]).write_bytes(b"RGC1")
+    (tmp_path / ".unfinished.1.part").touch()
+    (tmp_path / "README").touch()
+    found = dict(store.damaged())
+    assert {p.name for p in found} == {keys[0], keys[2], "README"}
+    assert store.load(keys[0]) is None
+    assert store.load(keys[1]) == b"code" * 50
+    assert list(DiskCache(tmp_path / "none").damaged()) == []

@@ -65,7 +65,8 @@ def test_svg(Value):
     y.backward()
     picture = y.to_svg()
     ET.fromstring(picture)
-    assert "data 0.4621" in picture
+    assert "data 0.4621 grad 1" in picture
+    assert "f64[]" not in picture
     assert "tanh" in picture
 
 

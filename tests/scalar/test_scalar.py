@@ -315,10 +315,44 @@ def test_comparisons_are_of_numbers(Value):
     assert b > 1.5
     assert b <= 3
     assert not a > b
-    assert max([a, b, a + b], key=float).data == 3.0
+    assert max([a, b, a + b], key=lambda v: v.data).data == 3.0
     assert bool(a)
     assert not Value(0.0)
-    assert float(a + b) == 3.0
+
+
+def test_a_number_that_loses_the_gradient_is_warned_of(Value):
+    a = Value(1.0)
+    with pytest.warns(rg.HistoryWarning, match=r"write v.tanh\(\)|Write v.tanh\(\)"):
+        assert math.tanh(a) == math.tanh(1.0)
+    with pytest.warns(rg.HistoryWarning, match="v.data"):
+        assert float(a + 2) == 3.0
+    assert f"{a:.2f}" == "1.00"  # is no number to compute with
+
+
+def test_functions_of_numpy_are_methods(Value):
+    a = Value(0.5)
+    names = ["tanh", "exp", "log", "sin", "cos", "sqrt", "negative", "square", "reciprocal"]
+    for name in names:
+        a.grad = 0.0
+        y = getattr(np, name)(a)
+        y.backward()
+        h = 1e-6
+        slope = (getattr(np, name)(0.5 + h) - getattr(np, name)(0.5 - h)) / (2 * h)
+        assert y.data == pytest.approx(getattr(np, name)(0.5), rel=1e-15)
+        assert a.grad == pytest.approx(slope, rel=1e-8)
+    assert np.abs(Value(-2.0)).data == 2.0
+    assert np.power(a, 2).data == 0.25
+    assert [v.data for v in np.tanh(np.array([a, a]))] == [math.tanh(0.5)] * 2
+    assert [v.data for v in np.array([a, a]) * a] == [0.25, 0.25]
+    assert np.sum([a, a, a]).data == 1.5
+    assert np.dot([a, a], [1.0, 2.0]).data == 1.5
+    assert (np.array(2.0) * a).data == (a * np.array(2.0)).data == 1.0
+    assert np.float64(3) > a
+    assert np.float64(0.5) != a  # which asks for the same node, as a == 0.5 does
+    with pytest.raises(TypeError, match="no callable arctan method"):
+        np.arctan(a)
+    with pytest.raises(TypeError):
+        np.add(a, 1.0, out=np.zeros(1))
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))])

@@ -9,7 +9,7 @@ import retrograd as rg
 @pytest.mark.parametrize(
     ("name", "use"),
     [
-        ("add", lambda x, y: x + "a"), ("sub", lambda x, y: np.ones(2) - x),
+        ("add", lambda x, y: x + "a"), ("subtract", lambda x, y: np.ones(2) - x),
         ("pow", lambda x, y: x ** [1]), ("lt", lambda x, y: x < "a"),
         ("mul", lambda x, y: x * rg.ones(2)), ("div", lambda x, y: y / None),
     ],

@@ -1,7 +1,9 @@
 """The notebooks in `examples/`: they are what the script makes, and they run."""
 
 import base64
+import contextlib
 import getpass
+import io
 import json
 import re
 import socket
@@ -78,3 +80,35 @@ def test_it_runs_and_shows_the_same_kinds_of_things(name):
     for output in outputs(made):
         if (html := bundle(output).get("text/html")) is not None:
             well_formed(html)
+
+
+def printed(name, *changes):
+    """What the cells of a notebook print, one after the other, with other texts in their code."""
+    out, names = io.StringIO(), {"__name__": "__main__"}
+    code = "\n".join(text for kind, text in cells(name) if kind == "code")
+    for old, new in changes:
+        assert code.count(old) == 1
+        code = code.replace(old, new)
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, name, "exec", dont_inherit=True), names)
+    return out.getvalue()
+
+
+IMPORT = "\nfrom retrograd import Value\n"
+
+
+def test_the_lecture_runs_on_our_values_with_only_the_import_changed():
+    """It prints what it prints with the class that the reader has written in it."""
+    lecture = printed("micrograd_lecture")
+    assert lecture == "".join(
+        o["text"] if isinstance(o["text"], str) else "".join(o["text"])
+        for o in outputs(held("micrograd_lecture"))
+        if o["output_type"] == "stream"
+    )
+    assert printed("micrograd_lecture", (IMPORT, "\n")) == lecture
+
+
+@pytest.mark.torch
+def test_the_lecture_runs_on_pytorch_with_only_the_import_changed():
+    lecture = printed("micrograd_lecture")
+    assert printed("micrograd_lecture", ("import retrograd as torch", "import torch")) == lecture

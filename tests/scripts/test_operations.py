@@ -8,7 +8,7 @@ import pytest
 from retrograd.ir import DTYPES, REGISTRY, Node, TensorType, float64
 from retrograd.ops.elementwise import Elementwise, exp, keep_if, pow, zdiv, zmul
 from retrograd.ops.leaf import input_node
-from retrograd.viz.formula import formula
+from retrograd.viz.mathematics.formula import formula
 from scripts import capabilities, entries, operations
 
 

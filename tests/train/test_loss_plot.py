@@ -60,6 +60,13 @@ def test_files(tmp_path: Path) -> None:
     assert page == to_html(history())
     data = re.search(r'\{"format": ?"retrograd-dashboard".*?\}(?=\s*</script>)', page)
     assert data is not None
-    assert len(json.loads(data[0].replace("\\u003c", "<"))["events"]) == 40
-    with pytest.raises(OptionError, match=r"\.png"):
-        write_plot(history(), tmp_path / "a.png")
+    assert len(json.loads(data[0].replace("\\u003c", "<"))["runs"][0]["events"]) == 40
+    with pytest.raises(OptionError, match=r"\.jpg"):
+        write_plot(history(), tmp_path / "a.jpg")
+
+
+def test_a_plot_is_a_picture_for_documents_as_well(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="the extra pictures is not installed")
+    for name, start in (("loss.png", b"\x89PNG"), ("loss.pdf", b"%PDF-")):
+        write_plot(history(), tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)

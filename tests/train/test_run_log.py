@@ -65,3 +65,22 @@ def test_a_configuration_is_read_again(tmp_path: Path) -> None:
     write_configuration(tmp_path, options)
     found = tomllib.loads((tmp_path / "config.toml").read_text(encoding="utf-8"))
     assert found == {k: v for k, v in options.items() if v is not None}
+
+
+def test_lines_have_tokens_rates_and_what_is_written_besides(tmp_path: Path) -> None:
+    log = RunLog(tmp_path, 0, 2000, lambda step: {"lr": 1 / step, "epoch": step / 8})
+    log.write(0, {"started": 5.0})
+    log.steps(np.ones(6, np.float32), 30)
+    log.steps(np.ones(2, np.float32), 2)
+    log.write(8, {"texts": ["abc"]})
+    log.close("a run")
+    entries = [
+        {k: v for k, v in e.items() if k != "seconds"} for e in read_log(tmp_path / "log.jsonl")
+    ]
+    assert entries == [
+        {"step": 0, "started": 5.0},
+        {"step": 4, "loss": 1.0, "tokens": 5.0, "lr": 0.25, "epoch": 0.5},
+        {"step": 8, "loss": 1.0, "tokens": 3.0, "lr": 0.125, "epoch": 1.0},
+        {"step": 8, "texts": ["abc"]},
+    ]
+    assert [e["step"] for e in RunLog(tmp_path, 4, 2000).kept] == [0, 4]

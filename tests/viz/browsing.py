@@ -1,4 +1,4 @@
-"""Pages in a headless Chromium, and what a person does with them."""
+"""Pages in a headless Chromium or Firefox, and what a person does with them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.viz.firefox import Firefox
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -19,9 +21,37 @@ def chromium_path() -> str | None:
     return next((p for p in map(shutil.which, NAMES) if p), None)
 
 
+FIREFOXES = ("firefox-esr", "firefox")
+
+
 @contextmanager
-def browser() -> Iterator[Any]:
+def browser(name: str = "chromium") -> Iterator[Any]:
     """A browser, or a skip that says what is missing."""
+    with chromium() if name == "chromium" else firefox() as found:
+        yield found
+
+
+@contextmanager
+def firefox() -> Iterator[Any]:
+    pytest.importorskip("websockets", reason="websockets is not installed (extra: browser)")
+    path = next((p for p in map(shutil.which, FIREFOXES) if p), None)
+    if path is None:
+        pytest.skip("there is no Firefox here")
+    found = Firefox(path)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+RUNNING: list[Any] = []  # the Chromium of this process: Playwright cannot be started twice
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    if RUNNING:
+        yield RUNNING[0]
+        return
     api = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed (extra: browser)"
     )
@@ -29,17 +59,21 @@ def browser() -> Iterator[Any]:
     if path is None:
         pytest.skip("there is no Chromium here")
     with api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        RUNNING.append(found)
+        try:
+            yield found
+        finally:
+            RUNNING.clear()
+            found.close()
 
 
 class Visit:
     """A page, watched: errors and requests are kept, and there must be none at the end."""
 
-    def __init__(self, chromium: Any, address: str, **options: Any) -> None:
+    def __init__(self, browser: Any, address: str, **options: Any) -> None:
         viewport = options.pop("viewport", {"width": 1400, "height": 850})
-        self.context = chromium.new_context(viewport=viewport, accept_downloads=True, **options)
+        self.context = browser.new_context(viewport=viewport, accept_downloads=True, **options)
         self.page = self.context.new_page()
         self.errors: list[str] = []
         self.requests: list[str] = []
@@ -63,6 +97,20 @@ class Visit:
         """Something of the running program, for what a canvas does not tell."""
         return self.page.evaluate(f"(() => {{ const {{app}} = explorer; return {expression}; }})()")
 
+    def formulas(self, inside: str) -> list[str]:
+        """The formulas in a part of the page, as text."""
+        labels = "(all) => all.map((e) => e.getAttribute('aria-label'))"
+        return self.page.locator(f"{inside} math[aria-label]").evaluate_all(labels)
+
+    @property
+    def lesson(self) -> str:
+        """What the step of the backward pass says, its formulas as text."""
+        return "\n".join(
+            self.page.locator(".stepping h2, .stepping p, .stepping math[aria-label]").evaluate_all(
+                "(all) => all.map((e) => e.getAttribute('aria-label') ?? e.textContent)"
+            )
+        )
+
     def until(self, condition: str, seconds: float = 30) -> None:
         """Wait until something is so. By asking again: the page's policy lets nothing be waited
         for inside of it."""
@@ -81,7 +129,7 @@ class Visit:
             f"(() => {{ const b = app.view.box({item}); "
             "return app.view.toScreen(b[0] + b[2] / 2, b[1] + Math.min(b[3] / 2, 14)); })()"
         )
-        box = self.page.locator("canvas").bounding_box()
+        box = self.page.locator(".stage canvas").bounding_box()
         return box["x"] + x, box["y"] + y
 
     def click(self, item: int, **options: Any) -> None:

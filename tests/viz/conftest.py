@@ -1,4 +1,4 @@
-"""A headless Chromium for the tests of a module, and visits in it that must end without errors."""
+"""Headless browsers for the tests of a module, and visits in them that must end without errors."""
 
 import pytest
 
@@ -11,17 +11,23 @@ def chromium():
         yield found
 
 
+@pytest.fixture(scope="module", params=["chromium", "firefox"])
+def either(request):
+    with browser(request.param) as found:
+        yield found
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("pages")
 
 
 @pytest.fixture
-def visit(chromium):
+def visit(either):
     open_visits = []
 
     def go(address, **options):
-        found = Visit(chromium, str(address), **options)
+        found = Visit(either, str(address), **options)
         open_visits.append(found)
         return found
 

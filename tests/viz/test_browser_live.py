@@ -15,7 +15,7 @@ from retrograd.viz import document, page
 from retrograd.viz.server import PageServer
 from tests.viz import graphs
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ADDRESS = r"http://127\.0\.0\.1:\d+/\?token=\S+"
 
 

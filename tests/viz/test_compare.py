@@ -52,6 +52,26 @@ def test_a_changed_node_tells_what_it_was():
     assert changed["was"].startswith("concat")
 
 
+def test_a_call_before_others_leaves_these_what_they_are():
+    """Though it changes how they are numbered."""
+
+    def f(more):
+        def g(x):
+            if more:
+                x = rg.softmax(x * 2.0, -1)
+            return rg.softmax(x + 1.0, -1)
+
+        return rg.trace(g, rg.spec((2, 3)))
+
+    told = compared(document(f(False)), document(f(True)))
+    kinds = {(r["scope"], r["change"]) for r in told["nodes"] if r["scope"]}
+    assert kinds == {("softmax()", "added"), ("softmax_2()", "same")}
+    assert {c["scope"] for c in told["calls"]} == {"softmax()", "softmax_2()"}
+    fewer = compared(document(f(True)), document(f(False)))
+    assert {c["scope"] for c in fewer["calls"]} == {"softmax()", "softmax_2()"}
+    assert all(c["source"] < len(fewer["sources"]) for c in fewer["calls"])
+
+
 def test_what_the_optimizer_did():
     made = graphs.network()
     graph = rg.Graph(made.inputs, made.outputs)

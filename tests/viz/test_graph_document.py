@@ -7,6 +7,7 @@ import pytest
 import retrograd as rg
 from retrograd.errors import ShapeError
 from retrograd.ir import spec
+from retrograd.ir.calls import calls_of
 from retrograd.viz import document
 from tests.viz import graphs
 
@@ -16,12 +17,13 @@ def test_holds_every_node_and_edge(name):
     graph = graphs.ALL[name]()
     doc = document(graph)
     position = {node: i for i, node in enumerate(graph.nodes)}
+    called = calls_of(graph.nodes)
     for node, record in zip(graph.nodes, doc["nodes"], strict=False):
         assert record["id"] == position[node]
         assert record["op"] == node.op
         assert record["name"] == node.name
         assert record["type"] == str(node.type)
-        assert record["scope"] == node.scope
+        assert record["scope"] == (called[node].path if node in called else node.scope)
         assert record["inputs"] == [position[x] for x in node.inputs]
         assert record["computed"]
     assert not any(r["computed"] for r in doc["nodes"][len(graph.nodes) :])

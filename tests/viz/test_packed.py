@@ -3,10 +3,11 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from retrograd.errors import FormatError
-from retrograd.viz import VERSION, document, dumps, loads, strict
+from retrograd.viz import VERSION, document, dumps, loads, strict, summary
 from tests.viz import graphs
 
 
@@ -36,6 +37,13 @@ def test_another_version_is_said():
             loads(text)
 
 
+def test_heat_maps_are_kept():
+    told = summary(np.ones((2, 3)), 6)
+    doc = document(graphs.single()) | {"values": {"0": told}}
+    assert loads(dumps(doc))["values"]["0"] == told
+
+
+MAP = {"shape": [2], "cells": [1, 1, 2], "block": [1, 1], "scale": 1.0, "f16": "ADwAPA=="}
 DAMAGE = [
     (lambda d: d.pop("nodes"), "nodes"),
     (lambda d: d.update(inputs=[99]), "inputs"),
@@ -59,6 +67,9 @@ DAMAGE = [
     (lambda d: d.update(values={"0": {"data": ["<b>"]}}), "values, 0"),
     (lambda d: d.update(values={"0": {"hist": "high"}}), "values, 0"),
     (lambda d: d.update(values={"0": {"norm": None}}), "values, 0"),
+    (lambda d: d.update(values={"0": {"map": [1]}}), "values, 0"),
+    (lambda d: d.update(values={"0": {"map": MAP | {"cells": [1, 2, 3]}}}), "values, 0"),
+    (lambda d: d.update(values={"0": {"map": MAP | {"scale": "large"}}}), "values, 0"),
     (lambda d: d.update(kernels=[{"nodes": [], "text": 1, "ops": ""}]), r"kernels\[0\]"),
     (lambda d: d.update(arena={"times": ["x"]}), "arena"),
     (lambda d: d.update(problem={"node": 0}), "problem"),

@@ -210,3 +210,41 @@ def test_device_arrays_are_read_like_arrays() -> None:
     assert not held.is_fetched
     np.testing.assert_array_equal(np.asarray(held), numbers(2, 2) + 1)
     assert held.is_fetched
+
+
+def test_donated_memory_is_written_over_where_nobody_else_has_it() -> None:
+    step = rg.jit(lambda s, x: (s * 0.5 + x, (s * x).sum()), donate=("s",))
+    s, x = rg.tensor(numbers(6)), rg.tensor(np.ones(6, np.float32))
+    expected = numbers(6)
+    s, _ = step(s, x)
+    for _ in range(3):
+        place = s.value_there().copy.gpu
+        later, _ = step(s, x)
+        assert later.value_there().copy.gpu is place
+        with pytest.raises(rg.DonatedError):
+            s.numpy()
+        s = later
+    held = s.value_there()
+    later, _ = step(s, x)
+    for _ in range(4):
+        expected = expected * 0.5 + 1
+    np.testing.assert_allclose(np.asarray(held), expected, rtol=1e-6)
+    np.testing.assert_allclose(later.numpy(), expected * 0.5 + 1, rtol=1e-6)
+
+
+def test_a_check_that_fails_leaves_donated_memory_as_it_was() -> None:
+    step = rg.jit(lambda s, i: (s + s[i].sum(), s.sum()), donate=("s",))
+    s, _ = step(rg.tensor([1.0, 2.0, 3.0]), rg.tensor([0]))
+    for _ in range(2):
+        with pytest.raises(rg.IndexRangeError, match="the index 7"):
+            step(s, rg.tensor([7]))
+    assert s.tolist() == [2.0, 3.0, 4.0]
+    later, total = step(s, rg.tensor([2]))
+    assert later.tolist() == [6.0, 7.0, 8.0]
+    assert total.item() == 9.0
+
+
+def test_one_array_that_is_donated_and_read() -> None:
+    step = rg.jit(lambda s, x: (s + x[::-1], (s * 2).sum()), donate=("s",))
+    s, _ = step(rg.tensor([1.0, 2.0]), rg.tensor([0.0, 0.0]))
+    assert step(s, s)[0].tolist() == [3.0, 3.0]

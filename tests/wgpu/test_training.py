@@ -91,3 +91,38 @@ def losses(backend: str, make: Any) -> list[float]:
             optimizer.step()
             found.append(loss.item())
     return found
+
+
+@pytest.mark.parametrize("make", [gnn, pytest.param(mlp, marks=pytest.mark.slow), gpt])
+def test_what_writes_over_donated_memory_has_the_same_bits(make: Any) -> None:
+    (plain, moved), (donated, stays) = trained(make, ()), trained(make, ("state",))
+    assert plain == donated
+    assert all(stays)
+    assert not any(moved)
+
+
+def trained(make: Any, donate: Any) -> tuple[list[bytes], list[bool]]:
+    """The losses and, at the end, the weights; and of each weight whether it stays where it is."""
+    with rg.backend("wgpu"), rg.no_grad():
+        rg.manual_seed(0)
+        net, x, y = make()
+        optimizer = rg.optim.AdamW(lr=1e-2)
+        leaves, structure = rg.tree.flatten(net)
+
+        def step(state: Any, x: Any, y: Any) -> Any:
+            def loss(leaves: Any) -> Any:
+                model = rg.tree.unflatten(structure, leaves)
+                return nn.functional.cross_entropy(model(x), y)
+
+            value, g = rg.value_and_grad(loss)(state[0])
+            return optimizer.update(state[0], g, state[1]), value
+
+        jitted = rg.jit(step, donate=donate)
+        state, found = (leaves, optimizer.init(leaves)), []
+        for _ in range(4):
+            state, value = jitted(state, x, y)
+            found.append(value.numpy().tobytes())
+        places = [w._known().copy.gpu for w in state[0]]
+        state, _ = jitted(state, x, y)
+        stays = [w._known().copy.gpu is at for w, at in zip(state[0], places, strict=True)]
+        return found + [w.numpy().tobytes() for w in rg.tree.flatten(state)[0]], stays

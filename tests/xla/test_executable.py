@@ -72,6 +72,19 @@ def test_donated_memory_is_taken() -> None:
             later.numpy()
 
 
+def test_a_step_is_compiled_once() -> None:
+    step = rg.jit(lambda s, x: (s + x, s.sum()), donate=("s",))
+    with rg.backend("xla"):
+        s = rg.tensor(np.zeros(7, np.float32))
+        for _ in range(3):
+            s, total = step(s, rg.tensor(np.ones(7, np.float32)))
+        assert total.item() == 14.0
+    (traced,) = step._traces.values()
+    (compiled,) = traced.program._by_sizes.values()  # type: ignore[attr-defined]
+    assert compiled.run._cache_size() == 0
+    assert compiled.consume._cache_size() == 1
+
+
 @pytest.mark.slow
 def test_what_somebody_else_has_is_not_taken() -> None:
     step = rg.jit(lambda s, x: s + x, donate=("s",))

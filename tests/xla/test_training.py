@@ -10,6 +10,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.nn import functional as F
+from retrograd.runtime.device_array import DeviceArray
 
 pytest.importorskip("jax", reason="the extra xla is not installed")
 
@@ -91,3 +92,22 @@ def test_losses_agree(name: str) -> None:
     assert found["reference"][-1] < found["reference"][0]
     for backend in ("llvm", "xla"):
         np.testing.assert_allclose(found[backend], found["reference"], rtol=2e-5)
+
+
+def test_eager_steps_leave_parameters_on_the_device() -> None:
+    x, y = np.ones((4, 3), np.float32), np.array([0, 1, 1, 0])
+    found = {}
+    for name in ("reference", "xla"):
+        with rg.backend(name):
+            model = rg.nn.Linear(3, 2, generator=rg.random.Generator(0))
+            optimizer = rg.optim.AdamW(model.parameters(), lr=0.1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                optimizer.step()
+            kept = model.weight.computed()
+            assert (type(kept) is DeviceArray and not kept.is_fetched) is (name == "xla")
+            found[name] = model.weight.detach().numpy(), loss.item()
+    np.testing.assert_allclose(found["xla"][0], found["reference"][0], rtol=1e-5)
+    assert found["xla"][1] == pytest.approx(found["reference"][1], rel=1e-6)

@@ -19,7 +19,7 @@ def check(
         str,
         Argument(
             metavar="FILE|MODULE:FUNCTION",
-            help="A saved graph, or a function that takes no arguments.",
+            help="A saved graph, an ONNX model, or a function that takes no arguments.",
             show_default=False,
         ),
     ],
@@ -47,12 +47,12 @@ def check(
 
 
 def _check_file(path: Path) -> None:
-    graph = rg.load_graph(path)
+    load = rg.load_onnx if path.suffix.lower() == ".onnx" else rg.load_graph
+    graph = load(path)
     graph.check()
-    click.echo(
-        f"{path}: {len(graph.inputs)} inputs, {len(graph.outputs)} outputs, {len(graph)} nodes; "
-        "types and structure are right"
-    )
+    counts = (("input", graph.inputs), ("output", graph.outputs), ("node", graph.nodes))
+    said = ", ".join(f"{len(x)} {what}{'s' * (len(x) != 1)}" for what, x in counts)
+    click.echo(f"{path}: {said}; types and structure are right")
     if not any(y.dtype.is_inexact for y in graph.outputs):
         click.echo("it has no floating output, so no gradient")
         return

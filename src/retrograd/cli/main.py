@@ -1,5 +1,5 @@
-"""The command line: `retrograd train`, `predict`, `sample`, `view`, `check`,
-`bench`, `convert`, `info`.
+"""The command line: `retrograd train`, `predict`, `sample`, `view`, `dashboard`, `check`,
+`bench`, `convert`, `info`, `doctor`.
 
 Exit codes: 0 done, 1 failed (with a message), 2 wrong usage, 130 or 143 stopped by Ctrl-C or
 SIGTERM after saving.
@@ -12,7 +12,18 @@ from typing import Annotated
 import click
 
 import retrograd
-from retrograd.cli import bench, check, convert, info, predict, sample, train, view
+from retrograd.cli import (
+    bench,
+    check,
+    convert,
+    dashboard,
+    doctor,
+    info,
+    predict,
+    sample,
+    train,
+    view,
+)
 from retrograd.cli.errors import ReadableErrors
 from retrograd.cli.signature import HELP, Group, Option, command, parameters
 from retrograd.cli.train_graph import train_graph
@@ -59,8 +70,10 @@ app = ReadableErrors(
         command(check.check),
         command(convert.convert),
         command(info.info),
+        command(doctor.doctor),
         command(bench.bench, add_help_option=False, context_settings=OTHERS),
         command(view.view),
+        command(dashboard.dashboard),
         TRAIN,
     ],
     callback=main,

@@ -81,7 +81,21 @@ TopP = Annotated[
     float | None,
     Option(help="Draw from the fewest tokens whose probabilities reach this.", show_default="all"),
 ]
-Dashboard = Annotated[bool, Option("--dashboard", help="Show the run on a page in the browser.")]
+Dashboard = Annotated[
+    bool,
+    Option(
+        "--dashboard",
+        help="Show the run on a page in the browser; `retrograd dashboard OUT` shows it later.",
+    ),
+]
+LogNorms = Annotated[
+    bool,
+    Option(
+        "--log-norms",
+        help="Log norms of parameters, gradients and updates about once a second, as a dashboard "
+        "does.",
+    ),
+]
 
 
 def _read_configuration(
@@ -199,7 +213,12 @@ def board_of(wanted: bool, out: Path) -> Iterator[Any]:
     if not wanted:
         yield None
         return
-    with rg.dashboard(f"training in {out}", controls=("stop", "checkpoint")) as board:
+    others = out.absolute().parent
+    made = rg.dashboard(f"training in {out}", controls=("stop", "checkpoint"), runs=others)
+    with made as board:
         click.echo(f"Dashboard: {board.url}")
         yield board
-        board.save(make_directory(out) / "dashboard.html")
+        try:
+            board.save(make_directory(out) / "dashboard.html")
+        except OSError as error:  # the run is sound
+            click.echo(f"The page of the dashboard is not kept: {error}", err=True)

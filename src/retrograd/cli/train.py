@@ -15,6 +15,7 @@ from retrograd.cli.options import (
     Backend,
     Config,
     Dashboard,
+    LogNorms,
     Mesh,
     Processes,
     Temperature,
@@ -146,6 +147,15 @@ def train_gpt(
     top_k: TopK = None,
     top_p: TopP = None,
     dashboard: Dashboard = False,
+    log_norms: LogNorms = False,
+    sample_every: Annotated[
+        int | None,
+        Option(
+            min=1,
+            help="Steps between texts that are sampled into the log.",
+            show_default="none; with --dashboard at validations",
+        ),
+    ] = None,
     drawing: Annotated[
         Path | None,
         Option(help="Draw the gradient graph to this .html or .svg.", show_default="none"),
@@ -180,6 +190,8 @@ def train_gpt(
                 reporter=reporter(sys.stdout),
                 name=None if path is None else str(path.absolute()),
                 board=board,
+                log_norms=log_norms or None,
+                sample_every=sample_every,
                 **options,
             )
         _tell_end(outcome, out, time.perf_counter() - started)

@@ -10,8 +10,17 @@ from typing import Annotated, Any, Literal
 
 import click
 
-import retrograd as rg
-from retrograd.cli.options import Backend, Config, Dashboard, board_of, command, is_given
+from retrograd.cli.options import (
+    Backend,
+    Config,
+    Dashboard,
+    LogNorms,
+    Mesh,
+    board_of,
+    command,
+    computing,
+    is_given,
+)
 from retrograd.cli.signature import Option
 from retrograd.errors import OptionError
 from retrograd.files import write_atomically
@@ -67,10 +76,12 @@ def train_graph(
     ] = GraphConfig.weight_decay,
     config: Config = None,
     backend: Backend = "llvm",
+    mesh: Mesh = None,
     checkpoint_every: Annotated[
         int, Option(min=1, help="Steps between checkpoints.")
     ] = GraphConfig.checkpoint_every,
     dashboard: Dashboard = False,
+    log_norms: LogNorms = False,
 ) -> None:
     """Learn labels of nodes, or of whole graphs; without --data those of the karate club.
 
@@ -94,7 +105,7 @@ def train_graph(
         settings, saved = graph.saved_run(out)
         settings = replace(settings, **{k: v for k, v in options.items() if is_given(ctx, k)})
         source = {k: v if is_given(ctx, k) else saved[k] for k, v in source.items()}
-    with rg.backend(backend):
+    with computing(backend, mesh):
         task = graph.read_task(source["data"], source["label"], _path(source["nodes"]))
         with board_of(dashboard, out) as board:
             outcome = graph.train(
@@ -105,6 +116,7 @@ def train_graph(
                 resume=resume,
                 source=_absolute(source),
                 board=board,
+                log_norms=log_norms or None,
             )
     if outcome.step < settings.steps:
         again = [command(), "train", "graph", "--out", str(out), "--resume"]

@@ -51,8 +51,13 @@ ROOMS: dict[str, tuple[tuple[str, str], ...]] = {
         ("jax", "jax.numpy"),
         ("jax", "jax"),
         ("jax", "jax.lax"),
+        ("jax", "jax modules"),
         ("numpy", "numpy"),
     ),
+    "retrograd.autograd": (("pytorch", "torch.autograd"),),
+    "retrograd.func": (("pytorch", "torch.func"),),
+    "retrograd.utils": (("pytorch", "torch.utils"),),
+    "retrograd.utils.cuda": (("pytorch", "torch.cuda"),),
     "retrograd.nn": (("pytorch", "torch.nn"), ("jax", "jax.nn")),
     "retrograd.nn.functional": (("pytorch", "torch.nn.functional"), ("jax", "jax.nn")),
     "retrograd.nn.utils": (("pytorch", "torch.nn.utils"),),
@@ -73,6 +78,7 @@ SHOWN = {
     "retrograd.functions.fft": "retrograd.fft",
     "retrograd.functions.special": "retrograd.special",
     "retrograd.functions.random.generator": "retrograd.random",
+    "retrograd.utils.cuda": "retrograd.cuda",
 }
 
 
@@ -81,7 +87,7 @@ def hint(room: str, name: str) -> str:
     for library, place in ROOMS.get(room, ()):
         entry = table(library).get(place, {}).get(name)
         if entry is not None and entry.text:
-            return f"{place}.{name}: {entry.text}"
+            return f"{place.removesuffix(' modules')}.{name}: {entry.text}"
     return ""
 
 
@@ -108,6 +114,16 @@ def elsewhere(name: str) -> str:
     return ""
 
 
+def remedy(owner: Any, name: str) -> str:
+    """The end of a message about a name that a module or a tensor has not: what to write."""
+    is_module = isinstance(owner, ModuleType)
+    said = hint(owner.__name__ if is_module else "Tensor", name)
+    if said:
+        return f"; {said}"
+    known = [n for n in getattr(owner, "__all__", dir(owner)) if not n.startswith("_")]
+    return (is_module and elsewhere(name)) or nearest(name, known)
+
+
 class MissingName(RetrogradError, AttributeError):
     """An attribute that a tensor or a module has not. The message is made when it is shown."""
 
@@ -122,15 +138,10 @@ class MissingName(RetrogradError, AttributeError):
     def __str__(self) -> str:
         owner, name = self._owner, self._absent
         if isinstance(owner, ModuleType):
-            room, what = owner.__name__, f"module {SHOWN.get(owner.__name__, owner.__name__)!r}"
+            what = f"module {SHOWN.get(owner.__name__, owner.__name__)!r}"
         else:
-            room, what = "Tensor", f"{type(owner).__name__!r} object"
-        said = hint(room, name)
-        known = [n for n in getattr(owner, "__all__", dir(owner)) if not n.startswith("_")]
-        more = f"; {said}" if said else ""
-        if isinstance(owner, ModuleType):
-            more = more or elsewhere(name)
-        return f"{what} has no attribute {name!r}" + (more or nearest(name, known))
+            what = f"{type(owner).__name__!r} object"
+        return f"{what} has no attribute {name!r}{remedy(owner, name)}"
 
     def __reduce__(self) -> Any:
         return AttributeError, (str(self),)

@@ -15,7 +15,7 @@ from retrograd.data.dataset import ArrayDataset, ConcatDataset, Dataset
 from retrograd.data.iterable import IterableDataset
 from retrograd.data.samplers import positive
 from retrograd.errors import ArgumentError, DTypeError, FormatError, ShapeError
-from retrograd.files import StrPath
+from retrograd.files import StrPath, move
 from retrograd.ir import as_dtype
 from retrograd.tuning import TUNING
 
@@ -126,7 +126,7 @@ def encode_file(
                 count += len(tokens)
             file.seek(0)
             _header(file, kind, count)  # which leaves room for the number of tokens
-        os.replace(partial, target)
+        move(partial, target)
     finally:
         partial.unlink(missing_ok=True)
     return count

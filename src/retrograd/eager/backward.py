@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import count
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,12 +44,13 @@ def backward(root: LazyTensor, seed: Any, retain_graph: bool) -> None:
     """Add the gradient of `root` to the gradients of the leaves below."""
     end_run()
     inner = retained(root)  # whose gradients are found on nodes
-    done: bool | None = False if inner else None
+    on_nodes = bool(inner) or has_hooks()
+    done: bool | None = False if on_nodes else None
     if root._buffer.is_taped():
-        if not inner and _on_tape(root, seed):
+        if not on_nodes and _on_tape(root, seed):
             return  # it keeps its history
         done = False
-    elif root._trace_node is not None and not inner:
+    elif root._trace_node is not None and not on_nodes:
         done = _in_buffer(root, root._buffer, root._trace_node, seed)
     if done or (done is None and _through_segments(root, seed)):
         if not retain_graph:
@@ -72,10 +74,14 @@ def backward(root: LazyTensor, seed: Any, retain_graph: bool) -> None:
             f"backward() of {node.describe()}, which was computed before an optimizer's step or "
             "load_state_dict() changed a parameter it depends on; compute it again"
         )
+    changed = [
+        g if g is None else after_hooks(handle, g)
+        for (_, handle), g in zip(handles, found, strict=False)
+    ]
     with GRADIENTS:
         totals: dict[LazyTensor, LazyTensor] = {}
         together: list[weakref.ref[Any]] = []
-        for (_, handle), g in zip(handles, found, strict=False):
+        for (_, handle), g in zip(handles, changed, strict=True):
             if g is not None:
                 totals[handle] = _added_node(_so_far(totals, handle), g)
                 if root is not handle:
@@ -306,8 +312,84 @@ def warn_of_no_leaf(x: LazyTensor) -> None:
     if x.is_freed or (x._requires_grad and not x.is_source):
         warnings.warn(
             f"the .grad of a tensor that is not a leaf is never set by backward(): "
-            f"{x._type} was computed. Call retain_grad() on it before backward(), or use rg.grad "
-            "or a Tape for gradients of what is in between",
+            f"{x._type} was computed. To update a leaf, write `with rg.no_grad(): w -= lr * "
+            "w.grad` in place of w = w - lr * w.grad. For gradients of what is in between, call "
+            "retain_grad() on it before backward(), or use rg.grad or a Tape",
             UserWarning,
             stacklevel=3,
         )
+
+
+# -- hooks: what is called with the gradient of a leaf before it is added --------------------------
+Hook = Callable[[Any], Any]
+
+
+class _Hooked(NamedTuple):
+    leaf: weakref.ref[LazyTensor]
+    hooks: dict[int, Hook]
+
+
+# By id: equality of tensors is that of their elements.
+_LEAVES: dict[int, _Hooked] = {}
+_NUMBERS = count()
+
+
+class RemovableHandle:
+    """What a function that registers a hook returns: `remove()` takes the hook back, as does the
+    end of a `with` block."""
+
+    def __init__(self, hooks: dict[int, Any], number: int) -> None:
+        self._hooks, self.id = hooks, number
+
+    def remove(self) -> None:
+        """Take the hook back; a second time changes nothing."""
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def registered(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
+    """A hook more in a table, and what takes it back."""
+    number = next(_NUMBERS)
+    hooks[number] = hook
+    return RemovableHandle(hooks, number)
+
+
+def register_on_leaf(x: LazyTensor, hook: Hook) -> RemovableHandle:
+    """Have a hook called with every gradient of a leaf."""
+    key = id(x)
+    found = _LEAVES.get(key)
+    if found is None:
+        found = _LEAVES[key] = _Hooked(weakref.ref(x, lambda _: _LEAVES.pop(key, None)), {})
+    return registered(found.hooks, hook)
+
+
+def has_hooks() -> bool:
+    """Whether any leaf has a hook, so that gradients are found on nodes."""
+    return bool(_LEAVES) and any(h.hooks for h in list(_LEAVES.values()))
+
+
+def after_hooks(x: LazyTensor, g: Node) -> Node:
+    """The gradient of a leaf, as its hooks leave it."""
+    found = _LEAVES.get(id(x))
+    if found is None or found.leaf() is not x:
+        return g
+    for hook in list(found.hooks.values()):
+        g = changed(hook, g)
+    return g
+
+
+def changed(hook: Hook, g: Node) -> Node:
+    """What a hook makes of a gradient: None leaves it as it is."""
+    given = hook(LazyTensor.handle_class(StopGradient()(g)))
+    if given is None:
+        return g
+    if not isinstance(given, LazyTensor) or given.node.type != g.type:
+        what = given.node.type if isinstance(given, LazyTensor) else type(given).__name__
+        raise GradientError(f"a hook of a gradient of {g.type} returned {what}; it returns None or "
+                            "a tensor of this shape and dtype")  # fmt: skip
+    return given.node

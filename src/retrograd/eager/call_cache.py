@@ -283,7 +283,7 @@ def _learn(
     if here.origin is not None:
         return MISSED
     buffer.site.learns()
-    with LOCK, made_by(Provenance(here.scope, user_source(), None)):
+    with LOCK, made_by(Provenance(here.scope, user_source(f), None)):
         try:
             result = f(
                 *[_node(a, trace_nodes) for a in args],

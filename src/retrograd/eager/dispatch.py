@@ -80,7 +80,7 @@ def op_function(f: Callable[P, Any], numbers: bool = False) -> Callable[P, Tenso
             if any(map(returned, given)):
                 raise GradientError(lost("the value given to " + f.__name__))
             materialize()
-        here, source = provenance(), user_source()
+        here, source = provenance(), user_source(f)
         try:
             with made_by(Provenance(here.scope, source, here.origin)):
                 return wrap(of_numbers(f, first, rest, arrays, unwrapped, kwargs), tracked)

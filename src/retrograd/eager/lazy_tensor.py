@@ -261,6 +261,17 @@ class LazyTensor(HandleBase):
         """Whether this stands for an array on a device and nothing else."""
         return type(self._at_hand(False)) is DeviceArray
 
+    def array_there(self, untracked: bool) -> Any:
+        """The array for a program on a device, if this stands for one and nothing else; None where
+        it has to be computed, or a call that takes it is recorded."""
+        state: Any = self._state
+        if type(state) is DeviceArray:
+            return state
+        if not isinstance(state, Node) or type(state.prim) is not ConcreteLeaf:
+            return None
+        found = self._at_hand(untracked)
+        return found if found is None or type(found) is DeviceArray else self.value_there()
+
     def _at_hand(self, untracked: bool) -> Any:
         """The array, if this stands for nothing else."""
         if (self._requires_grad and not untracked) or self._buffer.is_taped():
@@ -271,6 +282,10 @@ class LazyTensor(HandleBase):
 
     def donate(self, gone: Donated) -> None:
         """Keep nothing of what has its array at hand. It stays a tensor at every step."""
+        state: Any = self._state
+        if type(state) is DeviceArray:
+            self._become(gone)  # no other slot is set
+            return
         self._become(gone)
         for name in FIELDS:
             with suppress(AttributeError):
@@ -279,6 +294,7 @@ class LazyTensor(HandleBase):
     def give_back(self, array: Array) -> None:
         """Stand for the array again, where what took it has failed."""
         self._become(array)
+        del self._buffer
 
     def attach(self, buffer: TraceBuffer) -> None:
         """Be an entry of a tape's buffer, for an array at hand."""
@@ -387,10 +403,12 @@ class LazyTensor(HandleBase):
 
     @property
     def shape(self) -> Shape:
+        """The sizes of the axes: a tuple of integers, in traced functions also of named sizes."""
         return self._type.shape
 
     @property
     def dtype(self) -> DType:
+        """The type of the elements, such as `rg.float32`."""
         return self._type.dtype
 
     def _known(self) -> Array | None:

@@ -14,6 +14,7 @@ from retrograd.backend_registry import FALLBACK, find, is_device
 from retrograd.context_setting import Setting
 from retrograd.eager.fast_path import EPOCH, compiled
 from retrograd.errors import OptionError
+from retrograd.ir.source import TRACED, TracedCalls
 from retrograd.runtime.denormals import flush_subnormals as flush
 from retrograd.runtime.threads import THREADS, checked, threads_here
 from retrograd.shared import contained
@@ -131,10 +132,12 @@ class Tracing(HiddenFromTapes):
 
     def __enter__(self) -> None:
         super().__enter__()
-        self._call = calling()
+        self._call, self._calls = calling(), Setting(TRACED, TracedCalls())
         self._call.__enter__()
+        self._calls.__enter__()
 
     def __exit__(self, *failure: object) -> None:
+        self._calls.__exit__(*failure)
         self._call.__exit__(*failure)
         super().__exit__(*failure)
 

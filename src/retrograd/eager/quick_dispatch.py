@@ -295,7 +295,7 @@ def _learned(
     if here.origin is not None:
         return None
     trace_node.site.learns()
-    with LOCK, made_by(Provenance(here.scope, user_source(), None)):
+    with LOCK, made_by(Provenance(here.scope, user_source(op.function), None)):
         try:
             node = op.function(*nodes)
         except (RetrogradError, TypeError):

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from retrograd.schedule.planning.plan import KernelPlan
     from retrograd.viz import Document
 
+MAP_CELLS = 4096  # of the heat map of an array
+ALL_CELLS = 1 << 19  # of all arrays of a page together: 1.4 MB
+
 
 @dataclass
 class Backward:
@@ -132,10 +135,11 @@ def recorded(
 ) -> dict[str, dict[str, Any]]:
     """What every node of a graph computes from these inputs, in summary, by id."""
     found: dict[str, dict[str, Any]] = {}
+    cells = min(MAP_CELLS, ALL_CELLS // max(1, len(number)))
 
     def see(node: Node, value: Array, operands: Sequence[Array]) -> None:
         if node in number and not isinstance(node.type, TupleType):
-            found[str(number[node])] = viz.summary(_plain(value))
+            found[str(number[node])] = viz.summary(_plain(value), cells)
 
     used = {x for n in graph.body for x in n.inputs}
     ends = [n for n in graph.nodes if n not in used]  # all that has to be kept to the end

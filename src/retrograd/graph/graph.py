@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from retrograd import autodiff, ir, onnx, pytree, viz
-from retrograd.backend_registry import compile_graph
+from retrograd.backend_registry import compile_graph, engine_of
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, evaluate, leaf
 from retrograd.eager.leaf import LEAKED
@@ -318,13 +318,81 @@ class Graph(ir.Graph):
         """An equivalent graph with fewer operations."""
         return optimize(self)._called_as(self._call)
 
-    def to_dot(self) -> str:
-        """The graph as Graphviz text: scopes are clusters, gradient nodes are marked."""
-        return viz.to_dot(self)
+    def to_dot(self, *, closed: bool = True, words: bool = True) -> str:
+        """The picture of `to_svg` as Graphviz text: scopes are clusters, gradient nodes are marked;
+        options as there."""
+        what = self._pictured()
+        return viz.to_dot(
+            what.graph, closed=closed, words=words, forward=what.forward, outputs=what.outputs
+        )
 
-    def to_svg(self, max_nodes: int = 400) -> str:
-        """The graph as a standalone picture; larger graphs are grouped by scope."""
-        return viz.to_svg(self, max_nodes)
+    def to_svg(self, max_nodes: int = 400, *, closed: bool = True, words: bool = True) -> str:
+        """The graph as a standalone picture, which shows what the page of `show` does at first:
+        functions and layers that were called are closed boxes, with name, formula and source line,
+        their gradients beside them. `closed=False` draws every node, `words=False` calls operations
+        by their names: `dot_general`, not "matrix product". What would have more than `max_nodes`
+        boxes is grouped by scope.
+
+        >>> import retrograd as rg
+        >>> g = rg.trace(lambda x: rg.softmax(rg.tanh(x)), rg.spec((3,)))
+        >>> "exp(" in g.to_svg(), "reduce_sum" in g.to_svg(closed=False, words=False)
+        (False, True)
+        """
+        what = self._pictured()
+        return viz.to_svg(
+            what.graph,
+            max_nodes,
+            closed=closed,
+            words=words,
+            forward=what.forward,
+            outputs=what.outputs,
+        )
+
+    def _pictured(self) -> Backward:
+        """What static pictures show: a gradient with the names of what it is by."""
+        return again(self, *self._made_of) if self._made_of is not None else Backward(self)
+
+    def to_png(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        max_nodes: int = 400,
+        *,
+        closed: bool = True,
+        words: bool = True,
+        scale: float | None = None,
+        dpi: float | None = None,
+        dark: bool = False,
+        transparent: bool = False,
+    ) -> bytes:
+        """The picture of `to_svg` as PNG, also written to `path` where one is given; `max_nodes`,
+        `closed` and `words` as there. Needs the extra `pictures`, and nothing of the system.
+
+        It has `scale` pixels, 2 unless said, for each unit of the SVG, or `dpi` per inch, which are
+        72 units. `dark` takes the colours of a dark page, `transparent` leaves the paper out.
+        Raises `ArgumentError` for sizes that no picture can have.
+
+        >>> import retrograd as rg
+        >>> g = rg.trace(lambda x: rg.tanh(x) * x, rg.spec((3,)))
+        >>> g.to_png(getfixture("tmp_path") / "g.png", dpi=144)[:8]  # doctest: +SKIP
+        b'\\x89PNG\\r\\n\\x1a\\n'
+        """
+        svg = self.to_svg(max_nodes, closed=closed, words=words)
+        return viz.to_png(svg, path, scale=scale, dpi=dpi, dark=dark, transparent=transparent)
+
+    def to_pdf(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        max_nodes: int = 400,
+        *,
+        closed: bool = True,
+        words: bool = True,
+        dark: bool = False,
+        transparent: bool = False,
+    ) -> bytes:
+        """The picture of `to_svg` as a PDF page of its size, with lines and letters, not pixels;
+        options as of `to_png`."""
+        svg = self.to_svg(max_nodes, closed=closed, words=words)
+        return viz.to_pdf(svg, path, dark=dark, transparent=transparent)
 
     def to_html(
         self,
@@ -333,6 +401,7 @@ class Graph(ir.Graph):
         gradient: bool = True,
         profile: bool = False,
         compare: ir.Graph | None = None,
+        run: str | os.PathLike[str] | None = None,
         **named: Any,
     ) -> None:
         """Write the explorer's page of this graph: one file that needs nothing but a browser.
@@ -342,14 +411,16 @@ class Graph(ir.Graph):
         has every value and gradient, and can play the backward pass with numbers; they may also be
         given as one tuple or mapping, `inputs=`. `profile` adds the compiler's kernels, their times
         if there are arguments, and the memory. `compare` is another graph: the page shows what was
-        added, removed and changed from this one to that.
+        added, removed and changed from this one to that. `run` is the folder of a run whose log has
+        the norms of the parameters (`rg.train.fit(..., log_norms=True)`): a click on a weight shows
+        them over the steps.
 
         >>> import retrograd as rg
         >>> g = rg.trace(lambda a, b: rg.relu(a * b), rg.spec(()), rg.spec(()))
         >>> g.to_html(getfixture("tmp_path") / "product.html", 2.0, 3.0)
         """
         with gc_paused():
-            page = viz.page(self._page(self._given(args, named), gradient, profile, compare))
+            page = viz.page(self._page(self._given(args, named), gradient, profile, compare, run))
         write_atomically(path, page.encode(), "page")
 
     def show(
@@ -358,6 +429,7 @@ class Graph(ir.Graph):
         gradient: bool = True,
         profile: bool = False,
         compare: ir.Graph | None = None,
+        run: str | os.PathLike[str] | None = None,
         path: str | os.PathLike[str] | None = None,
         open: bool = True,
         **named: Any,
@@ -368,7 +440,7 @@ class Graph(ir.Graph):
         """
         given = self._matched(args, named)[0] if args or named else self._own()
         with gc_paused():
-            doc = self._page(given, gradient, profile, compare)
+            doc = self._page(given, gradient, profile, compare, run)
         return show_page(doc, path, open)
 
     def _repr_html_(self) -> str:
@@ -393,6 +465,7 @@ class Graph(ir.Graph):
         gradient: bool = True,
         profile: bool = False,
         compare: ir.Graph | None = None,
+        run: str | os.PathLike[str] | None = None,
         **named: Any,
     ) -> viz.Document:
         """What the page of `to_html` shows, as dicts and lists that JSON can hold: the format is
@@ -400,6 +473,7 @@ class Graph(ir.Graph):
         given = self._given(args, named)
         with gc_paused():
             doc = self._explored(given, self._shown(gradient, compare), profile, compare)
+            doc = doc if run is None else viz.with_run(doc, run)
             return viz.completed(doc)
 
     def _explored(
@@ -470,6 +544,18 @@ class Graph(ir.Graph):
         where a text is damaged."""
         return parse_graph(text, cls, leaf)
 
+    def to_stablehlo(self, sizes: Mapping[str, int] | None = None) -> str:
+        """The graph as text of StableHLO, written by JAX (`pip install 'retrograd[xla]'`): a
+        function `main` of the inputs, for known sizes; `sizes` gives those that have names. Checks,
+        such as that of an index, are left out.
+
+        >>> import retrograd as rg
+        >>> g = rg.trace(lambda x: -x, rg.spec((rg.Dim("N"),)))
+        >>> print(g.to_stablehlo(sizes={"N": 2})[:11])  # doctest: +SKIP
+        module @jit
+        """
+        return str(engine_of("xla").to_stablehlo(self, sizes))
+
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the graph as an ONNX model (opset 20) for other engines: gradients, loops and named
         sizes included. Parameters that have a value become initializers.
@@ -489,10 +575,12 @@ class Graph(ir.Graph):
         gradient: bool,
         profile: bool,
         compare: ir.Graph | None,
+        run: str | os.PathLike[str] | None = None,
     ) -> viz.Document:
         """The document of a page, with the model that can be taken away from it."""
         what = self._shown(gradient, compare)
         doc = self._explored(values, what, profile, compare)
+        doc = doc if run is None else viz.with_run(doc, run)
         return {**doc, "onnx": onnx.offered(written(settled(what.graph)), self._weights())}
 
     def _weights(self) -> dict[Node, Array]:

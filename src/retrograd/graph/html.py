@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from retrograd import ir, notebook, viz
 from retrograd.graph.explorer import Backward
 from retrograd.ir import Node
+from retrograd.ir.calls import calls_of
 
-DRAWN = 60  # nodes of a graph that is drawn, its gradient included
+DRAWN = 400  # nodes of a graph that is drawn, its gradient included: calls and layers are one box
 LISTED = 120  # nodes of a table
 SCOPES = 40  # tables
-LONGEST = 60_000  # characters of a picture
+LONGEST = 60_000  # characters of a picture, of 90 boxes about
 
 
 def graph_html(graph: ir.Graph, what: Backward) -> str:
@@ -53,11 +55,13 @@ def _ends(graph: ir.Graph) -> str:
 
 
 def _nodes(graph: ir.Graph) -> str:
-    """The nodes by the outer level of their scopes, where they have any."""
+    """The nodes by the outer level of their scopes, calls included, where they have any."""
     number = {n: i for i, n in enumerate(graph.nodes)}
     groups: dict[str, list[Node]] = {}
+    called = calls_of(graph.nodes)
     for node in graph.nodes:
-        groups.setdefault(_outer(node.scope), []).append(node)
+        scope = called[node].path if node in called else node.scope
+        groups.setdefault(_outer(scope), []).append(node)
     if len(groups) == 1:
         return _listing(graph.nodes, number, LISTED)
     each = max(8, LISTED // len(groups))
@@ -73,8 +77,8 @@ def _nodes(graph: ir.Graph) -> str:
 
 
 def _outer(scope: str) -> str:
-    """The first two levels of a scope: `GPT.blocks[0]`."""
-    return ".".join(scope.split(".")[:2])
+    """The first two levels of a scope: `GPT.blocks[0]`, `GPT.softmax()`."""
+    return ".".join(re.split(r"\.(?![^(]*\))", scope)[:2])
 
 
 def _counts(nodes: Sequence[Node]) -> str:
@@ -93,7 +97,7 @@ def _rows(nodes: Sequence[Node], number: dict[Node, int]) -> Iterator[tuple[str,
     for n in nodes:
         operands = ", ".join(f"%{number[x]}" for x in n.inputs[:6] if x in number)
         operands += ", …" if len(n.inputs) > 6 else ""
-        code = notebook.text(n.source.text, 60) if n.source is not None else ""
+        code = notebook.text(n.source.text, 60) if n.source else ""
         name = notebook.text(n.name, 40)
         yield f"%{number[n]}", notebook.text(n.op), operands, _type(n), name, f"<code>{code}</code>"
 

@@ -12,7 +12,7 @@ import math
 import os
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -86,6 +86,54 @@ def save_pytorch(path: StrPath, content: Any) -> None:
     ['bias', 'weight']
     """
     write_atomically(path, pickled(content), WHAT)
+
+
+def save(obj: Any, f: StrPath | BinaryIO, **options: Any) -> None:
+    """`torch.save`: write tensors, in nested dictionaries, lists and tuples, with numbers and
+    texts, to a file or an open one, which `torch.load` reads, too. See `save_pytorch`.
+
+    `DTypeError` for anything else. A model is saved by its state: `rg.save(model.state_dict(), f)`.
+
+    >>> import io, retrograd as rg
+    >>> file = io.BytesIO()
+    >>> rg.save({"w": rg.ones(2), "step": 7}, file)
+    >>> rg.load(io.BytesIO(file.getvalue()))
+    {'w': Tensor([1., 1.], dtype=float32), 'step': 7}
+    """
+    if hasattr(obj, "state_dict"):
+        kind = type(obj).__name__
+        raise DTypeError(
+            f"rg.save writes no {kind} itself, as code is not saved; write "
+            f"rg.save(x.state_dict(), f), and x = {kind}(...); x.load_state_dict(rg.load(f))"
+        )
+    if hasattr(f, "write"):
+        f.write(pickled(obj))
+    else:
+        save_pytorch(f, obj)
+
+
+def load(
+    f: StrPath | BinaryIO,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool = True,
+    mmap: bool | None = None,
+) -> Any:
+    """`torch.load`: what `save`, or PyTorch, has written to a file, or to an open one.
+
+    The tensors are on the CPU whatever `map_location` says, and nothing in the file is run: one
+    that holds more than tensors, numbers and texts is a `FormatError`, see `load_pytorch`.
+
+    >>> import io, retrograd as rg
+    >>> file = io.BytesIO()
+    >>> rg.save([rg.arange(2)], file)
+    >>> rg.load(io.BytesIO(file.getvalue()), map_location="cpu", weights_only=True)
+    [Tensor([0, 1], dtype=int64)]
+    """
+    if hasattr(f, "read"):
+        return unpickled(f.read(), str(getattr(f, "name", "the file")))
+    return load_pytorch(f)
 
 
 # -- reading -------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ see. Nothing is gathered: what is exchanged are checksums.
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.files import StrPath
+from retrograd.files import StrPath, move
 from retrograd.io.safetensors import _DTYPES
 from retrograd.runtime.backend import Array
 from retrograd.runtime.device_array import host
@@ -69,7 +68,7 @@ def write_together(
 
     def publish() -> None:
         if is_main():
-            os.replace(partial, target)
+            move(partial, target)
 
     try:
         for phase in (create, fill, publish):

@@ -29,31 +29,46 @@ from retrograd.shared import lock
 
 
 class Source:
-    """A place in the user's program. Kept as code object and offset, formatted when asked."""
+    """A place in the user's program. Kept as code object and offset, formatted when asked.
 
-    __slots__ = ("code", "lasti")
+    `called` is the function that was called there, such as "softmax()", `module` the class of the
+    module around it, both empty where there is none, and `call` a number that the nodes of one call
+    share. False where there is no more than that, of nodes that were read from text.
+    """
 
-    def __init__(self, code: CodeType, lasti: int) -> None:
+    __slots__ = ("call", "called", "code", "lasti", "module")
+
+    def __init__(
+        self, code: CodeType | None, lasti: int, called: str = "", module: str = "", call: int = 0
+    ) -> None:
         self.code = code
         self.lasti = lasti
+        self.called = called
+        self.module = module
+        self.call = call
+
+    def __bool__(self) -> bool:
+        return self.code is not None
 
     @property
     def file(self) -> str:
-        return self.code.co_filename
+        return self.code.co_filename if self.code is not None else ""
 
     @property
     def function(self) -> str:
-        return self.code.co_name
+        return self.code.co_name if self.code is not None else ""
 
     @property
     def line(self) -> int:
+        if self.code is None:
+            return 0
         position = next(itertools.islice(self.code.co_positions(), self.lasti // 2, None), (None,))
         return position[0] or self.code.co_firstlineno
 
     @property
     def text(self) -> str:
         """The source line itself, stripped; empty where the file is not at hand."""
-        return linecache.getline(self.file, self.line).strip()
+        return linecache.getline(self.file, self.line).strip() if self.code is not None else ""
 
     @property
     def cell(self) -> str:
@@ -66,6 +81,8 @@ class Source:
         return "" if found is None else " ".join(found)
 
     def __str__(self) -> str:
+        if self.code is None:
+            return ""
         text, cell = self.text, self.cell
         place = f"{cell}, line {self.line}" if cell else f"{self.file}:{self.line}"
         return f"{place} in {self.function}" + (f": {text}" if text else "")

@@ -21,6 +21,10 @@ One node a line: number, name, type, operation, inputs, attributes, scope. Attri
 the node's type (`shape`, `dtype`) or have their default value are left out. Names and scopes of
 other than letters, digits, `_.[]` stand in quotes. `#` starts a comment. Both ways are one loop.
 
+Nodes that one call of a function made have a scope of their own within that of the module, such as
+`@model.head.softmax()`, for the second call `@model.head.softmax_2()`. It is no part of the
+structure: graphs that differ in that only are equal.
+
 An input may have a value, used where the caller gives none, as a saved parameter does:
 
       %1 w: f32[2] = input value=f32[2](0.5, -1.0)
@@ -37,10 +41,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from retrograd.errors import FormatError
+from retrograd.ir.calls import Called, calls_of, without_number
 from retrograd.ir.dtype import as_dtype
 from retrograd.ir.literal import LiteralReader, quote, show, show_type, unquote
-from retrograd.ir.node import Nested, Node, Op, nested
+from retrograd.ir.node import Nested, Node, Op, Source, nested
 from retrograd.ir.registry import lookup
+from retrograd.ir.source import next_call
 from retrograd.ir.types import TensorType
 from retrograd.ir.verifier import check_node
 
@@ -51,17 +57,20 @@ Array = np.ndarray[Any, Any]
 
 
 def print_graph(
-    graph: Nested, sources: bool = False, values: Mapping[Node, Array] | None = None
+    graph: Nested,
+    sources: bool = False,
+    values: Mapping[Node, Array] | None = None,
+    calls: bool = True,
 ) -> str:
-    """The text of a graph; with `sources`, the user's line of each node as a comment, and with
-    `values` of inputs, these."""
+    """The text of a graph; with `sources`, the user's line of each node as a comment, with `values`
+    of inputs, these, and without `calls` only what its structure is."""
     numbers: dict[Nested, str] = {}
     lines: list[str] = []
     for inner in nested(graph):
         if inner not in numbers:
             name = numbers[inner] = f"&{len(numbers)}"
-            lines += _print(inner, name, numbers, sources)
-    lines += _print(graph, "", numbers, sources, values or {})
+            lines += _print(inner, name, numbers, sources, calls)
+    lines += _print(graph, "", numbers, sources, calls, values or {})
     return "\n".join(lines) + "\n"
 
 
@@ -70,11 +79,13 @@ def _print(
     place: str,
     numbers: Mapping[Nested, str],
     sources: bool,
+    calls: bool,
     values: Mapping[Node, Array] = MappingProxyType({}),
 ) -> list[str]:
     """The lines of one graph."""
     number = {node: f"%{i}" for i, node in enumerate(graph.nodes)}
     types: dict[TensorType, str] = {}
+    called = calls_of(graph.nodes) if calls else {}
     operations: dict[tuple[int, TensorType], str] = {}  # by identity: the graph keeps ops alive
     labels = [x for x in (place, _label(graph.name) if graph.name else "") if x]
     lines = [" ".join(["graph", *labels, "{"])]
@@ -90,12 +101,21 @@ def _print(
         if attrs is None:
             attrs = operations[key] = _show_attrs(node, numbers)
         inputs = f"({', '.join([number[x] for x in node.inputs])})" if node.inputs else ""
-        scope = f"  @{_label(node.scope)}" if node.scope else ""
+        call = called.get(node)
+        scope = f"  @{_place(node.scope, call)}" if node.scope or call else ""
         said = [node.prim.remark, str(node.source) if sources and node.source else ""]
         source = f"  # {' '.join(' '.join(said).split())}" if any(said) else ""
         lines.append(f"  %{i}{name}: {type} = {node.prim.name}{inputs}{attrs}{scope}{source}")
     outputs = [number[node] for node in graph.outputs]
     return [*lines, f"  return {', '.join(outputs)}".rstrip(), "}"]
+
+
+def _place(scope: str, call: Called | None) -> str:
+    """Where a node is from: the scope of the module, and the call within it."""
+    if call is None:
+        return _label(scope)
+    shown = call.shown if _CALLED.fullmatch(call.shown) else f"{quote(call.shown)}()"
+    return f"{_label(scope)}.{shown}" if scope else shown
 
 
 def _label(name: str) -> str:
@@ -134,7 +154,9 @@ _HEADER = re.compile(rf"\s*graph(?:\s+(&[0-9]+))?(?:\s+({_NAME}))?\s*{{\s*(?:#.*
 _RETURN = re.compile(r"\s*return\b((?:\s*%[0-9]+(?:\s*,\s*%[0-9]+)*)?)\s*(?:#.*)?", re.ASCII)
 _END = re.compile(r"\s*}\s*(?:#.*)?")
 _EMPTY = re.compile(r"\s*(?:#.*)?")
-_SCOPE = re.compile(rf"@({_NAME})")
+_CALL = r'[^\W\d]\w*\([\w.\[\]]*\)|"(?:[^"\\\n]|\\.)*"\(\)'
+_CALLED = re.compile(_CALL)
+_SCOPE = re.compile(rf"@(?:(?:({_NAME})\.)?({_CALL})|({_NAME}))")
 _VALUE = re.compile(r"\s*value\s*=")
 _KEY = re.compile(r"(\w+)\s*=")
 
@@ -237,7 +259,8 @@ class _ParsedBody:
         self._names: set[str] = set()
         self._nodes: dict[str, Node] = {}
         self._types: dict[str, TensorType] = {}
-        self._operations: dict[tuple[str, str, str], tuple[Op, str]] = {}
+        self._operations: dict[tuple[str, str, str], tuple[Op, str, Source | None]] = {}
+        self._calls: dict[tuple[str, str], Source] = {}
 
     def find(self, numbers: str | None) -> tuple[Node, ...]:
         """The nodes meant by text such as `%0, %1`."""
@@ -249,6 +272,16 @@ class _ParsedBody:
             raise FormatError(
                 f"expected the number of a node above, found {error.args[0]}"
             ) from None
+
+    def _source(self, scope: str, shown: str) -> Source | None:
+        """What the nodes of a call have in common."""
+        if not shown:
+            return None
+        found = self._calls.get((scope, shown))
+        if found is None:
+            found = Source(None, 0, without_number(shown), "", next_call())
+            self._calls[scope, shown] = found
+        return found
 
     def add(
         self, number: str, name: str | None, type: str, op: str, inputs: str | None, rest: str
@@ -265,12 +298,13 @@ class _ParsedBody:
         key = op, type, rest
         known = self._operations.get(key)
         if known is None:
-            known = self._operations[key] = _operation(op, result, rest, self.graphs)
-        prim, scope = known
+            prim, scope, shown = _operation(op, result, rest, self.graphs)
+            known = self._operations[key] = prim, scope, self._source(scope, shown)
+        prim, scope, source = known
         if value is not None and self.with_value is not None:
             node = self.with_value(value, _unlabel(name))
         else:
-            node = Node(prim, self.find(inputs), result, scope, None, None, _unlabel(name))
+            node = Node(prim, self.find(inputs), result, scope, source, None, _unlabel(name))
         check_node(node)
         self._nodes[number] = node
         if op == "input":
@@ -297,14 +331,12 @@ def _whole(type: str) -> TensorType:
     return result
 
 
-def _operation(op: str, result: TensorType, rest: str, graphs: Mapping[str, Any]) -> tuple[Op, str]:
-    """The operation and the scope told by a name and what stands behind the inputs."""
-    factory, values, reader, scope = (
-        lookup(op),
-        dict[str, Any](),
-        LiteralReader(rest, 0, graphs),
-        "",
-    )
+def _operation(
+    op: str, result: TensorType, rest: str, graphs: Mapping[str, Any]
+) -> tuple[Op, str, str]:
+    """The operation, the scope and the call told by a name and what stands behind the inputs."""
+    factory, values, reader = lookup(op), dict[str, Any](), LiteralReader(rest, 0, graphs)
+    scope = call = ""
     fields = getattr(factory, "__dataclass_fields__", {})
     while found := reader.match(_KEY):
         key = found[1]
@@ -313,14 +345,16 @@ def _operation(op: str, result: TensorType, rest: str, graphs: Mapping[str, Any]
             raise FormatError(f"expected an attribute of {op} ({known}), found {key}=")
         values[key] = reader.value()
     if found := reader.match(_SCOPE):
-        scope = _unlabel(found[1])
+        scope = _unlabel(found[1] or found[3])
+        call = found[2] or ""
+        call = unquote(call.removesuffix("()")) if call.startswith('"') else call
     if not _EMPTY.fullmatch(reader.rest):
         raise reader.fail("an attribute such as axis=0, or a scope such as @model")
     for key in fields:
         if values.setdefault(key, _implied(factory, key, result)) is MISSING:
             raise FormatError(f"expected the attribute {key} of {op}")
     try:
-        return factory(**values), scope
+        return factory(**values), scope, call
     except Exception as error:  # damaged text may hold any value where the op expects another kind
         raise FormatError(f"{op} cannot have these attributes: {error}") from error
 

@@ -202,7 +202,7 @@ from retrograd.nn.module.module import LoadResult, Module
 from retrograd.nn.module.parameter import Parameter
 
 if not TYPE_CHECKING:  # a type checker knows all names there are
-    __getattr__ = _attach(__name__)
+    __getattr__ = _attach(__name__, {"parameter": "retrograd.nn.parameter"})
 
 __all__ = [
     # modules

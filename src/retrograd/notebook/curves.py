@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from retrograd.viz.svg import escape
+from retrograd.viz.markup import escape
 
 WIDTH, HEIGHT, GAP, LEFT = 720, 220, 46, 64
 COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2")

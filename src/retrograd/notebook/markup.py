@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from retrograd.viz.svg import escape
+from retrograd.viz.markup import escape
 
 NAN, INFINITE, ACCENT = "#d6249f", "#c46708", "#3b82f6"  # readable on white and on black
 LONGEST = 120  # characters of a name or of a line of source

@@ -1,108 +1,71 @@
-"""Regions: loops and choices, which the host goes through.
-
-Where a loop's length is known, the commands of all its steps are put into the stream. Whether a
-loop goes on, which branch is taken, and a size that becomes known are numbers on the device: there
-the host waits for them. A cursor is an address that the host moves.
-"""
+"""Loops and choices: the commands of each step are put into the stream. A cursor is an address that
+the host moves."""
 
 from __future__ import annotations
 
-from retrograd.ir import evaluate
+from collections.abc import Sequence
+
 from retrograd.nvptx.run import CudaRun
-from retrograd.ops.control import Cond, Scan, Sized, WhileLoop
-from retrograd.runtime.errors import failure_of
-from retrograd.schedule.control_regions import ControlRegion, length_of, regions_of
+from retrograd.runtime.backend import Array
+from retrograd.runtime.executors.host_control_flow import HostControlFlow
+from retrograd.schedule.buffer import Buffer
+from retrograd.schedule.control_regions import ControlRegion, regions_of
 from retrograd.schedule.kernel import Kernel
 
 
-def run_region(run: CudaRun, kernel: Kernel) -> None:
+class StreamControlFlow(HostControlFlow):
+    """A region of a call whose commands go into a stream."""
+
+    def __init__(self, call: CudaRun) -> None:
+        self._call = call
+        self.places, self.sizes = call.places, call.sizes
+
+    def block(self, kernels: Sequence[Kernel]) -> None:
+        self._call.kernels(kernels)
+
+    def place(self, buffer: Buffer) -> int:
+        return self._call.places[buffer]
+
+    def row(self, whole: Buffer, row: Buffer, number: int) -> int:
+        return self.place(whole) + number * self._call.bytes_of(row)
+
+    def copy(self, source: Buffer, target: Buffer) -> None:
+        self._call.copy(self.place(target), self.place(source), self._call.bytes_of(target))
+
+    def read(self, buffer: Buffer) -> Array:
+        return self._call.read(buffer)
+
+    def write(self, buffer: Buffer, number: int) -> None:
+        self._call.write(buffer, number)
+
+    def check(self) -> None:
+        if self._call.code.checks:
+            self._call.check()
+
+    def sized(self, region: ControlRegion, dim: str, size: int) -> None:
+        """Get memory for what depends on the size, run, and give it back."""
+        call, before = self._call, self._call.sizes
+        call.sizes = {**before, dim: size}
+        taken = []
+        try:
+            for buffer in region.dynamic:
+                count = call.bytes_of(buffer)
+                call.places[buffer] = call.device.allocate(count)
+                taken.append((call.places[buffer], count))
+            scratch = call.code.scratch_bytes(call.sizes)
+            taken.append((call.device.allocate(scratch), scratch))
+            with call.working_in(taken[-1][0]):
+                call.kernels(region.blocks[0])
+        finally:
+            for address, count in taken:
+                call.device.release(address, count)
+            call.sizes = before
+
+
+def run_region(call: CudaRun, kernel: Kernel) -> None:
     """What a kernel that is a region runs."""
     for region in regions_of(kernel):
-        prim = region.node.prim
-        if isinstance(prim, Scan):
-            _scan(run, region, prim)
-        elif isinstance(prim, WhileLoop):
-            _while(run, region, prim)
-        elif isinstance(prim, Cond):
-            assert region.condition is not None
-            run.kernels(region.blocks[0 if run.read(region.condition).any() else 1])
-        else:
-            assert isinstance(prim, Sized)
-            _sized(run, region, prim)
+        StreamControlFlow(call).run(region)
 
 
 CudaRun.region = run_region
-
-
-def _begin(run: CudaRun, region: ControlRegion) -> None:
-    """Carries are where they start."""
-    at = run.places
-    for c in region.carries:
-        run.copy(at[c.last], at[c.first], run.bytes_of(c.last))
-        at[c.into] = at[c.last]
-        if not c.in_place:
-            at[c.out] = at[c.spare]
-
-
-def _end(run: CudaRun, region: ControlRegion) -> None:
-    """Carries are where they are expected."""
-    for c in region.carries:
-        if not c.in_place:
-            run.copy(run.places[c.last], run.places[c.into], run.bytes_of(c.last))
-
-
-def _scan(run: CudaRun, region: ControlRegion, prim: Scan) -> None:
-    length = length_of(region)
-    assert length is not None
-    steps = evaluate(length, run.sizes)
-    _begin(run, region)
-    for t in range(steps)[:: -1 if prim.reverse else 1]:
-        for row in region.rows:
-            run.places[row.row] = run.places[row.whole] + t * run.bytes_of(row.row)
-        run.kernels(region.blocks[0])
-        region.take_turns(run.places)
-    _end(run, region)
-
-
-def _while(run: CudaRun, region: ControlRegion, prim: WhileLoop) -> None:
-    assert region.condition is not None
-    assert region.count is not None
-    test, body = region.blocks
-    _begin(run, region)
-    steps = 0
-    while True:
-        run.kernels(test)
-        if not run.read(region.condition).any():
-            break
-        if run.code.checks:
-            run.check()
-        if prim.most is not None and steps >= prim.most:
-            raise failure_of(region.node, 0, run.sizes)
-        run.kernels(body)
-        region.take_turns(run.places)
-        steps += 1
-    run.write(region.count, steps)
-    _end(run, region)
-
-
-def _sized(run: CudaRun, region: ControlRegion, prim: Sized) -> None:
-    """Note the size that became known, get memory for what depends on it, run, and give it back."""
-    assert region.count is not None
-    if run.code.checks:
-        run.check()
-    before, size = run.sizes, int(run.read(region.count).reshape(-1)[0])
-    run.sizes = {**before, prim.dim: size}
-    taken = []
-    try:
-        for buffer in region.dynamic:
-            count = run.bytes_of(buffer)
-            run.places[buffer] = run.device.allocate(count)
-            taken.append((run.places[buffer], count))
-        scratch = run.code.scratch_bytes(run.sizes)
-        taken.append((run.device.allocate(scratch), scratch))
-        with run.working_in(taken[-1][0]):
-            run.kernels(region.blocks[0])
-    finally:
-        for address, count in taken:
-            run.device.release(address, count)
-        run.sizes = before

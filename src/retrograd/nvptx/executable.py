@@ -15,7 +15,7 @@ from retrograd.nvptx.device_code import DeviceCode, SpecializedCode
 from retrograd.nvptx.memory import CudaMemory
 from retrograd.nvptx.run import CudaRun
 from retrograd.runtime.backend import Array, bind
-from retrograd.runtime.device_array import device_copy, host, pending, remember
+from retrograd.runtime.device_array import device_copy, host, numbers_for, pending, remember
 from retrograd.runtime.executable import Executable
 from retrograd.schedule.buffer import Buffer
 from retrograd.tuning import TUNING
@@ -135,7 +135,7 @@ class DeviceProgram:
         """The copy of an array on the device; made, if there is none yet."""
         found: CudaMemory | None = device_copy(array, self.device)
         if found is None:
-            numbers = host(array)
+            numbers = numbers_for(array, "cuda")
             found = CudaMemory(self.device, numbers.shape, numbers.dtype)
             self.device.upload(found.address, np.require(numbers, requirements=("C", "A")))
             remember(array, found)

@@ -15,6 +15,7 @@ class CudaMemory:
     """The numbers of an array on the device; a `DeviceCopy`."""
 
     __slots__ = ("address", "bytes", "device", "dtype", "shape")
+    backend = "cuda"
 
     def __init__(self, device: CudaDevice, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
         self.device = device

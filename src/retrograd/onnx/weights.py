@@ -36,7 +36,7 @@ def initializers(content: bytes, file: StrPath) -> dict[str, Any]:
         if not name or name in found:
             raise FormatError(f"{file}: two initializers are called {name!r:.80}")
         where = f"{os.fspath(file)}: {name!r:.80}"
-        found[name] = _array(value, where, file) if hasattr(value, "data_type") else value
+        found[name] = array_of(value, where, file) if hasattr(value, "data_type") else value
     return found
 
 
@@ -59,7 +59,7 @@ def _values(graph: Any) -> Iterator[tuple[str, Any]]:
                     yield node.output[0], np.asarray(ints, np.int64)
 
 
-def _array(tensor: Any, where: str, file: StrPath) -> Any:
+def array_of(tensor: Any, where: str, file: StrPath) -> Any:
     import onnx
     import onnx.numpy_helper
 

@@ -193,6 +193,6 @@ def _origin(node: Node) -> str:
     """What a node is a part of, for people: its op, the user's line, and what it is the gradient
     of."""
     text = node.op
-    if node.source is not None:
+    if node.source:
         text += f", {node.source}"
     return f"{text}, gradient of {node.origin.op}" if node.origin is not None else text

@@ -9,7 +9,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import pytree
-from retrograd.errors import GradientError, NonFiniteError, OptionError, ShapeError
+from retrograd.errors import ArgumentError, GradientError, NonFiniteError, OptionError, ShapeError
 from retrograd.functions.tensor.sparse_grad import RowSparse
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn.module.module import Module
@@ -296,9 +296,16 @@ def _with_gradient(params: Any, what: str) -> list[tuple[str, Any, Any]]:
     else:
         given = [params] if isinstance(params, Tensor) else params
         named = [(f"parameter {i}", p) for i, p in enumerate(given)]
+    pure = what.replace("_grad_", "_by_")  # AutoClip has no such form
+    instead = f"; for gradients that rg.grad returned: optim.{pure}" if pure != what else ""
+    if wrong := [p for _, p in named if not hasattr(p, "grad")]:
+        raise ArgumentError(
+            f"{what} takes a model or its parameters, whose .grad it changes, not "
+            f"{type(wrong[0]).__name__}{instead}"
+        )
     found = [(name, p, _once(p.grad)) for name, p in named if p.grad is not None]
     if not found:
-        raise GradientError(f"{what}: no parameter has a gradient; call backward() first")
+        raise GradientError(f"{what}: no parameter has a gradient; call backward() first{instead}")
     return found
 
 

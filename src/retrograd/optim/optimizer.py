@@ -29,6 +29,7 @@ from retrograd.functions.creation import asarray, full, full_like
 from retrograd.functions.tensor.sparse_grad import RowSparse, forget_gradients, with_rows
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import DType, Shape, float32, float64
+from retrograd.ir.source import labelled
 from retrograd.optim.parameters import (
     Matcher,
     as_parts,
@@ -41,6 +42,7 @@ from retrograd.optim.parameters import (
     reject_repeated,
 )
 from retrograd.optim.row_updates import row_gradient
+from retrograd.runtime.device_array import kept_as
 from retrograd.shared import completed, contained
 from retrograd.tracing.scope import is_differentiating
 
@@ -336,7 +338,12 @@ class Optimizer:
             self._state[i] = state
             self._counts[i] = count + 1
         for i, p, count, names, (new, *slots) in moved:
-            p.replace_within(new.value())
+            array = new.computed()
+            if type(array) is not np.ndarray:  # on devices, where it stays
+                before = p.computed()
+                array = kept_as(array, before, used=True)
+                slots = [Tensor.of(kept_as(x.computed(), before)) for x in slots]
+            p.replace_within(array)
             self._state[i] = dict(zip(names, slots, strict=True))
             self._counts[i] = count + 1
 
@@ -581,8 +588,10 @@ class Optimizer:
             [asarray(p) for p, yes in zip(leaves, learns, strict=True) if yes],
             [o for o, yes in zip(every, learns, strict=True) if yes],
         )
-        step = cut(state["step"]) + 1
-        shared = {id(o): self._shared(state, step, o, lr) for o in every}
+        with labelled(f"{type(self).__name__}(step)"):
+            step = cut(state["step"]) + 1
+            shared = {id(o): self._shared(state, step, o, lr) for o in every}
+        names = leaf_names(params) if is_tracing() else [""] * len(leaves)
         new = list(leaves)
         after: dict[str, list[Tensor | None]] = {k: [] for k in state if k != "step"}
         at = 0
@@ -593,7 +602,8 @@ class Optimizer:
             if p.shape != g.shape:
                 raise ShapeError(f"update(): a parameter of {p.shape} has a gradient of {g.shape}")
             slots = {k: cut(state[k][at]) for k in after if state[k][at] is not None}
-            new[i], slots = self._pure_step(p, g, slots, shared[id(every[i])], every[i])
+            with labelled(f"{type(self).__name__}({names[i]})"):
+                new[i], slots = self._pure_step(p, g, slots, shared[id(every[i])], every[i])
             for k, kept in after.items():
                 kept.append(slots.get(k))
             at += 1

@@ -144,7 +144,8 @@ def _ready(params: Sequence[Any]) -> list[Tensor]:
             raise TypeError(f"a parameter is a tensor, not {type(p).__name__}")
         if isinstance(p, Parameter) and p.trainable and not p.requires_grad:
             p.requires_grad_()  # it came out of a transform
-        if not (p.is_leaf and p.requires_grad):
+        frozen = isinstance(p, Parameter) and not p.trainable  # stays as it is, having no gradient
+        if not (p.is_leaf and (p.requires_grad or frozen)):
             raise GradientError(
                 f"cannot optimize {p.node.describe()}: a parameter is made with requires_grad=True "
                 "and is not computed from other tensors"

@@ -10,6 +10,7 @@ import ctypes
 import ctypes.util
 import functools
 import hashlib  # noqa: F401 - `files` does under the lock below, where nothing may be half imported
+import sys
 import weakref
 from typing import Any
 
@@ -132,6 +133,8 @@ class Compiler:
 @functools.cache
 def _math() -> ctypes.CDLL:
     """The C library's functions. To look for it starts other programs."""
+    if sys.platform == "win32":  # where nothing is found, and the process cannot be asked
+        return ctypes.CDLL("ucrtbase")
     return ctypes.CDLL(ctypes.util.find_library("m") or None)
 
 

@@ -5,7 +5,8 @@ the same, but what it gives may be a `DeviceArray`, whose numbers are still on t
 array of NumPy, so that nobody reads memory that has not been filled: `np.asarray` fetches the
 numbers, once, and so does `host`, which every other way to a value goes through
 (`LazyTensor.value`). What goes into the next program of that device is not fetched at all: the
-program finds the copy there by `device_copy`.
+program finds the copy there by `device_copy`. Numbers that are on the device of another backend
+alone are not fetched behind the user's back: `numbers_for` says so.
 
 A tensor's array that was made on the host is `adopted`: the same array, with a place for the copy
 that its first upload makes (`remember`). That is for arrays that nobody edits, as tensors' are.
@@ -18,12 +19,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from retrograd.errors import BackendError
 from retrograd.runtime.backend import Array
 
 
 class DeviceCopy(Protocol):
     """The numbers of an array on a device."""
 
+    backend: str  # whose it is, by name
     device: Any  # of which two copies differ, if they are on different ones
 
     def fetch(self) -> Array:
@@ -102,6 +105,22 @@ def host(array: Any) -> Array:
     return array.host() if type(array) is DeviceArray else array
 
 
+def numbers_for(array: Any, backend: str) -> Array:
+    """The numbers that a backend copies to its device; `BackendError` for what is on that of
+    another one and nowhere else."""
+    if type(array) is DeviceArray and not array.is_fetched:
+        there = array.copy.backend  # type: ignore[union-attr]
+        if there != backend:
+            sizes = ", ".join(map(str, array.shape))
+            raise BackendError(
+                f"a tensor {array.dtype}[{sizes}] is on the device of the backend {there!r}, and "
+                f"what computes with it here runs on {backend!r}: an operation takes tensors of "
+                f"one backend. Compute it inside of rg.backend({there!r}), or fetch the tensor "
+                "first: x.cpu(), or model.cpu() for the parameters of a model"
+            )
+    return host(array)
+
+
 def device_copy(array: Any, device: Any) -> Any:
     """The copy that a device has of an array, or None."""
     copy = array.copy if type(array) is DeviceArray else None
@@ -116,6 +135,17 @@ def resides(program: Any) -> bool:
 def resident(program: Any) -> Any:
     """The program, leaving on its device what it computes, where it has one."""
     return getattr(program, "resident", program)
+
+
+def kept_as(array: Any, before: Any, used: bool = False) -> Any:
+    """An array, divided over devices as one of its shape is whose place it takes; with `used` also
+    computed with as that is. Others are what they are."""
+    if type(array) is not DeviceArray or type(before) is not DeviceArray:
+        return array
+    divide = getattr(before.copy, "divide", None)
+    if divide is None or array.copy is None or array.shape != before.shape:
+        return array
+    return divide(array, used)
 
 
 def remember(array: Any, copy: DeviceCopy) -> None:

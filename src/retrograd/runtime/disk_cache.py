@@ -27,8 +27,10 @@ from retrograd.tuning import TUNING
 
 VARIABLE = "RETROGRAD_CACHE_DIR"
 OFF = ("", "0", "off")
+ENTRIES = "compiled"  # the folder with the entries in the folder of the cache
 MAGIC = b"RGC1"
 DIGEST = 32  # bytes of SHA-256
+HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def key_of(parts: Iterable[str]) -> str:
@@ -93,6 +95,36 @@ class DiskCache:
             if total <= self.limit * TUNING.disk_cache_kept_share:
                 return
 
+    def size(self) -> tuple[int, int]:
+        """How many entries there are, and the bytes that they take."""
+        sizes = [size for _, size, _ in self._entries()]
+        return len(sizes), sum(sizes)
+
+    def damaged(self) -> Iterator[tuple[Path, str]]:
+        """Entries that `load` would not give, and what is wrong with them; files that are none."""
+        try:
+            names = sorted(os.listdir(self.folder))
+        except OSError:
+            return
+        for name in names:
+            path = self.folder / name
+            if name.endswith(".part"):
+                continue  # another process may be writing it; `trim` removes those left behind
+            if len(name) != 2 * DIGEST or not set(name) <= HEXADECIMAL or path.is_symlink():
+                yield path, "no entry of this cache"
+                continue
+            try:
+                content = path.read_bytes()
+            except OSError as error:
+                yield path, f"cannot be read: {error.strerror}"
+                continue
+            head = len(MAGIC) + DIGEST
+            if content[: len(MAGIC)] != MAGIC:
+                whole = len(content) >= head
+                yield path, "of another version of the cache" if whole else "cut short"
+            elif content[:head] != _header(name, content[head:]):
+                yield path, "not what was written: cut short, or changed"
+
     def _entries(self) -> Iterator[tuple[float, int, str]]:
         """When each file was used, its bytes, its path. Files left unfinished are removed."""
         with suppress(OSError), os.scandir(self.folder) as files:
@@ -138,9 +170,12 @@ def default_folder() -> str | None:
 
 @functools.cache
 def _store(folder: str | None) -> DiskCache | None:
-    if folder is None:
-        return None
-    own = Path(folder).absolute() / "compiled"
+    return None if folder is None else store_at(folder)
+
+
+def store_at(folder: str) -> DiskCache | None:
+    """The store in a folder, which is made where it is not there; None if it cannot be one."""
+    own = Path(folder).absolute() / ENTRIES
     try:
         own.parent.mkdir(parents=True, exist_ok=True)
         own.mkdir(mode=0o700, exist_ok=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from retrograd.errors import FormatError
 from retrograd.files import sha256
-from retrograd.ir import Graph
+from retrograd.ir import Graph, print_graph
 from retrograd.ops.leaf import Constant
 from retrograd.runtime.disk_cache import current_store, key_of
 from retrograd.tuning import TUNING
@@ -58,7 +58,7 @@ def program_key(graph: Graph, identity: Sequence[str], *options: object) -> str 
     if compiler is None:
         return None
     try:
-        text = str(graph)
+        text = print_graph(graph, calls=False)
     except FormatError:
         return None
     return key_of(["program", *identity, compiler, np.__version__, repr(options), text])

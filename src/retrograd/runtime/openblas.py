@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-import llvmlite.binding as llvm
-
 from retrograd.codegen.libcalls.builder import CBLAS, LAPACK
 from retrograd.errors import BackendError
 
@@ -24,6 +22,9 @@ def _core_type() -> Iterator[None]:
     On AMD's processors with AVX-512 it takes those made for Intel's, which are a fifth to a quarter
     slower there than its own for AMD. What the user chose stands.
     """
+    # llvmlite is loaded when first needed, see compiler.py.
+    import llvmlite.binding as llvm
+
     name = "OPENBLAS_CORETYPE"
     cpu = llvm.get_host_cpu_name()
     if name in os.environ or not (
@@ -57,6 +58,13 @@ def _library() -> ctypes.CDLL:
         library = ctypes.CDLL(str(found[0]))
     library.scipy_openblas_set_num_threads(1)
     return library
+
+
+def configuration() -> str:
+    """Version and kernels of the library, as it tells them."""
+    text = _library().scipy_openblas_get_config
+    text.restype = ctypes.c_char_p
+    return " ".join(text().decode(errors="replace").split())
 
 
 def openblas_address(name: str) -> int:

@@ -111,8 +111,8 @@ class _Trial:
 
 def _warn(shaped: Shaped, calls: int, exact: float, flushed: float) -> None:
     graph = shaped.program.graph
-    source = next((n.source for n in reversed(graph.body) if n.source is not None), None)
-    where = f" for {source}" if source is not None else ""
+    source = next((n.source for n in reversed(graph.body) if n.source), None)
+    where = f" for {source}" if source else ""
     warnings.warn(
         f"subnormal numbers slow down the program{where}: it met some in {calls} calls, and one "
         f"takes {_ms(exact)} ms of a processor, {_ms(flushed)} if they are flushed to zero. "

@@ -45,15 +45,20 @@ def operands(tape: Any, row: int) -> Iterator[Place]:
         yield tape.foreign[r] if tape.row(r)[0] == FOREIGN else (tape, r)
 
 
-def to_graph(tape: Any, row: int, described: bool = False) -> Graph:
+def to_graph(tape: Any, row: int) -> Graph:
     """The ancestors as a graph of scalars, whose inputs are the leaves with the numbers they had.
-    Nodes are named by labels; `described`, also by number and gradient."""
+    Nodes are named by labels."""
+    return _graph_of(tape, row)[0]
+
+
+def _graph_of(tape: Any, row: int) -> tuple[Graph, dict[Place, Node]]:
+    """The graph, and which node each row is."""
     nodes: dict[Place, Node] = {}
     inputs: dict[tuple[int, float], Node] = {}
     for place in ancestors(tape, row):
         p, r = place
         code = p.row(r)[0]
-        name = _described(p, r) if described else _label(p, r)
+        name = _label(p, r)
         if code == LEAF:
             key = id(p.leaf(r)), p.value(r)
             if key not in inputs:
@@ -69,7 +74,7 @@ def to_graph(tape: Any, row: int, described: bool = False) -> Graph:
         else:
             node = _BY_CODE[code].prim(*[nodes[x] for x in operands(p, r)])
             nodes[place] = node.renamed(name) if name else node
-    return Graph(list(inputs.values()), [nodes[tape, row]])
+    return Graph(list(inputs.values()), [nodes[tape, row]]), nodes
 
 
 def _label(tape: Any, row: int) -> str:
@@ -79,9 +84,8 @@ def _label(tape: Any, row: int) -> str:
 
 
 def _described(tape: Any, row: int) -> str:
-    label = _label(tape, row)
     grad = tape.leaf(row).grad if tape.row(row)[0] == LEAF else tape.grad(row)
-    return f"{label + ' ' if label else ''}data {tape.value(row):.4g} grad {grad:.4g}"
+    return f"data {tape.value(row):.4g} grad {grad:.4g}"
 
 
 def to_dot(tape: Any, row: int) -> str:
@@ -115,8 +119,13 @@ def _escaped(text: str) -> str:
 
 
 def to_svg(tape: Any, row: int) -> str:
-    """A standalone picture."""
-    return viz.to_svg(to_graph(tape, row, described=True), LARGEST)
+    """A standalone picture, with number and gradient in each box."""
+    graph, nodes = _graph_of(tape, row)
+    told = {node: _described(*place) for place, node in nodes.items()}
+    doc = viz.document(graph)
+    for node, record in zip(graph.nodes, doc["nodes"], strict=True):
+        record["type"] = told.get(node, record["type"])
+    return viz.render(doc, LARGEST, closed=False, words=False)
 
 
 # -- in a notebook -------------------------------------------------------------------------------

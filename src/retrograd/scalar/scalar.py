@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import operator
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from retrograd.errors import DTypeError, GradientError, TraceError
+import numpy as np
+
+from retrograd import viz
+from retrograd.errors import DTypeError, GradientError, HistoryWarning, TraceError
 from retrograd.gc_paused import gc_paused
 from retrograd.graph.graph import Graph
 from retrograd.scalar.graph_export import to_dot, to_graph, to_svg, value_html, value_svg
@@ -38,7 +42,8 @@ class Scalar(RowHandle):
     Arithmetic is that of IEEE 754: `1 / 0` is an infinity and `log(-1)` is NaN, as with tensors,
     not an exception as in Python. A gradient of exactly zero stays zero whatever it is multiplied
     with. `<`, `<=`, `>`, `>=` compare numbers; `==` asks whether two handles are the same node, so
-    that Values can be collected in sets.
+    that Values can be collected in sets. NumPy's functions of a Value are its methods: `np.tanh(v)`
+    is `v.tanh()`.
 
     What is no number is a `DTypeError`.
 
@@ -51,7 +56,6 @@ class Scalar(RowHandle):
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # an array or NumPy number to the left leaves the operation to us
 
     data: float
     _class: Any  # the recorder's own class, of which this may be a subclass
@@ -181,6 +185,30 @@ class Scalar(RowHandle):
         """The history as a standalone picture, with number and gradient of every value."""
         return to_svg(*self._position())
 
+    def to_png(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        scale: float | None = None,
+        dpi: float | None = None,
+        dark: bool = False,
+        transparent: bool = False,
+    ) -> bytes:
+        """The picture of `to_svg` as PNG, also written to `path` where one is given; options as of
+        `Graph.to_png`. Needs the extra `pictures`."""
+        picture = self.to_svg()
+        return viz.to_png(picture, path, scale=scale, dpi=dpi, dark=dark, transparent=transparent)
+
+    def to_pdf(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        dark: bool = False,
+        transparent: bool = False,
+    ) -> bytes:
+        """The picture of `to_svg` as a PDF page of its size; options as of `Graph.to_pdf`."""
+        return viz.to_pdf(self.to_svg(), path, dark=dark, transparent=transparent)
+
     def show(self, path: str | os.PathLike[str] | None = None, open: bool = True) -> Path:
         """Show what this value was computed from and its backward pass, step by step with numbers,
         in the browser or in the notebook; `path` and `open` as of `Graph.show`.
@@ -242,10 +270,25 @@ class Scalar(RowHandle):
         return value_svg(self)
 
     def __format__(self, spec: str) -> str:
-        return format(float(self), spec) if spec else repr(self)
+        return format(_definite(self.data), spec) if spec else repr(self)
 
     def __float__(self) -> float:
-        return _definite(self.data)
+        number = _definite(self.data)
+        warnings.warn(
+            "float() of a Value is a plain number, which knows nothing of what it was computed "
+            "from: its gradient would silently be zero. Write v.tanh() or np.tanh(v) in place of "
+            "math.tanh(v), or v.data, if a constant is meant",
+            HistoryWarning,
+            stacklevel=2,
+        )
+        return number
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy's functions are operators and methods of what is in arrays of objects: `np.tanh(v)`
+        is `v.tanh()`."""
+        if method != "__call__" or options:
+            return NotImplemented
+        return ufunc(*[_in_array(x, ufunc.__name__, inputs) for x in inputs])
 
     def __bool__(self) -> bool:
         return bool(_definite(self.data))
@@ -273,6 +316,18 @@ class Scalar(RowHandle):
 
     def __ge__(self, other: Any) -> Any:
         return _compare(operator.ge, self, other)
+
+
+def _in_array(x: Any, name: str, operands: Sequence[Any]) -> Any:
+    """An operand of a function of NumPy, a Value as an array that holds it. Arrays of numbers are
+    refused."""
+    if isinstance(x, np.ndarray) and x.ndim and x.dtype != object:
+        combined(name, x, operands)
+    if not isinstance(x, Scalar):
+        return x
+    array = np.empty((), object)
+    array[()] = x
+    return array
 
 
 def _compare(f: Callable[[Any, Any], bool], a: Any, b: Any) -> Any:

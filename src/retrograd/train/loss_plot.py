@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from retrograd import notebook, viz
+from retrograd.api.dashboard import run_page
 from retrograd.errors import OptionError
 from retrograd.files import StrPath, write_atomically
 from retrograd.train.history import History
 
 
 def write_plot(history: History, path: StrPath) -> None:
-    """Draw a history. `OptionError` for a name that ends neither in `.svg` nor in `.html`."""
+    """Draw a history, in the format that the name ends with: `.svg`, `.html`, `.png` or `.pdf`, of
+    which the last two need the extra `pictures`. `OptionError` for any other."""
     kind = Path(path).suffix.lower()
+    if kind == ".png":
+        viz.to_png(to_svg(history), path)
+        return
+    if kind == ".pdf":
+        viz.to_pdf(to_svg(history), path)
+        return
     if kind not in (".svg", ".html"):
-        raise OptionError(f"a plot is an .svg or an .html, not {path}")
+        raise OptionError(f"a plot is an .svg, .html, .png or .pdf, not {path}")
     text = to_svg(history) if kind == ".svg" else to_html(history)
     write_atomically(path, text.encode(), "plot", durable=False)
 
@@ -27,9 +34,7 @@ def to_html(history: History, title: str = "training") -> str:
         for step, value in zip(*notebook.thinned(history.steps(name), history[name]), strict=True):
             found.setdefault(round(step), {})[name] = value
     events = [{"step": s, "time": 0.0, "scalars": found[s]} for s in sorted(found)]
-    data = {"format": "retrograd-dashboard", "title": title, "events": events, "controls": [],
-            "next": 0}  # fmt: skip
-    return viz.page_of(json.dumps(viz.strict(data)), title)
+    return run_page(title, {title: events})
 
 
 def to_svg(history: History, title: str = "") -> str:

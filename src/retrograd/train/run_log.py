@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from retrograd.files import append_text, read_bytes, write_atomically
+from retrograd.api.run_logs import LOG, read_log
+from retrograd.files import append_text, write_atomically
 from retrograd.train.history import History
 from retrograd.train.loss_plot import to_svg
 
 Array = np.ndarray[Any, Any]
 
-LOG, CONFIG, PLOT = "log.jsonl", "config.toml", "loss.svg"
+CONFIG, PLOT = "config.toml", "loss.svg"
 FILES = (LOG, CONFIG, PLOT)
 TASK = "task.json"  # what `retrograd predict` needs to know of a run, and its weights
 MODEL = "model.safetensors"  # at the end, or where the validation was best
@@ -29,10 +30,19 @@ class RunLog:
     and one for each validation. Lines are written at most every 0.1 s, and when it is closed.
 
     `step` is where the run goes on: lines of later steps, and a last line that was cut short, are
-    removed.
+    removed; `kept` are those before. `place` tells of a step what its line has besides: learning
+    rate and epoch.
     """
 
-    def __init__(self, directory: Path, step: int, steps: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        step: int,
+        steps: int,
+        place: Callable[[int], Mapping[str, float]] = lambda step: {},
+    ) -> None:
+        self._place = place
+        self._units = 0.0
         self._path = directory / LOG
         self._every = max(steps // LINES, 1)
         self._step = step
@@ -40,7 +50,7 @@ class RunLog:
         self._lines: list[str] = []
         self._written = float("-inf")
         entries = read_log(self._path)
-        kept = [e for e in entries if e["step"] <= step]
+        self.kept = kept = [e for e in entries if e["step"] <= step]
         self._seconds = kept[-1].get("seconds", 0.0) if kept else 0.0
         if kept != entries or self._path.exists():
             write_atomically(self._path, _lines(kept).encode(), "log", durable=False)
@@ -48,13 +58,15 @@ class RunLog:
         self._validated = validated[-1] if validated else None
         self._started = time.monotonic()
 
-    def steps(self, losses: Array) -> None:
-        """Steps were done, with these losses."""
+    def steps(self, losses: Array, tokens: int = 0) -> None:
+        """Steps were done, with these losses; they learned from so many tokens together."""
+        each = tokens / max(len(losses), 1)
         while len(losses):
             n = self._every - self._step % self._every
             part, losses = losses[:n], losses[n:]
             self._losses.append(part)
             self._step += len(part)
+            self._units += each * len(part)
             if self._step % self._every == 0:
                 self._line()
         if time.monotonic() - self._written >= PAUSE:
@@ -62,13 +74,22 @@ class RunLog:
 
     def _line(self) -> None:
         if self._losses:
-            loss = float(np.concatenate(self._losses).mean(dtype=np.float64))
-            self._entry({"loss": round(loss, 6)})
-        self._losses = []
+            losses = np.concatenate(self._losses)
+            numbers = {"loss": round(float(losses.mean(dtype=np.float64)), 6)}
+            if self._units:
+                numbers["tokens"] = round(self._units / len(losses), 2)
+            place = self._place(self._step).items()
+            self._entry(numbers | {name: float(f"{x:.6g}") for name, x in place})
+        self._losses, self._units = [], 0.0
 
-    def _entry(self, numbers: Mapping[str, float]) -> None:
+    def write(self, step: int, values: Mapping[str, Any]) -> None:
+        """A line of its own."""
+        self._entry({**values}, step)
+
+    def _entry(self, numbers: Mapping[str, Any], step: int | None = None) -> None:
         seconds = self._seconds + time.monotonic() - self._started
-        entry = {"step": self._step, **numbers, "seconds": round(seconds, 3)}
+        at = self._step if step is None else step
+        entry = {"step": at, **numbers, "seconds": round(seconds, 3)}
         self._lines.append(json.dumps(entry) + "\n")
 
     def validated(self, numbers: Mapping[str, float]) -> None:
@@ -90,21 +111,6 @@ class RunLog:
         self.flush()
         plot = to_svg(history_of(read_log(self._path)), title)
         write_atomically(self._path.with_name(PLOT), plot.encode(), "plot", durable=False)
-
-
-def read_log(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log; none where there is no such file. Lines that are none are left out."""
-    if not path.exists():
-        return []
-    found = []
-    for line in read_bytes(path, "log").decode(errors="replace").splitlines():
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue  # a line that was cut short when the process was killed
-        if isinstance(entry, dict) and isinstance(entry.get("step"), int):
-            found.append(entry)
-    return found
 
 
 def history_of(entries: Sequence[Mapping[str, Any]]) -> History:

@@ -200,8 +200,8 @@ def differentiable(leaves: Sequence[Any], arguments: Any, what: str) -> list[Nod
         if not (node.dtype.is_inexact or state):
             raise GradientError(
                 f"{what} with respect to a {node.dtype} argument of shape {node.shape} (leaf "
-                f"{name} of the chosen arguments): only floating values have gradients; pass it in "
-                "another argument, or cast it"
+                f"{name} of the chosen arguments): only floating values have gradients; write 3.0 "
+                "for 3, cast it with rg.astype(x, rg.float32), or pass it in another argument"
             )
     return nodes
 

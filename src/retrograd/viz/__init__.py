@@ -8,23 +8,32 @@ from typing import TYPE_CHECKING
 from retrograd.lazy_import import attach
 
 if TYPE_CHECKING:
-    from retrograd.viz.compare import compared
-    from retrograd.viz.dot import to_dot
-    from retrograd.viz.drawing import draw
+    from retrograd.viz.compare import Pairs, compared, paired
+    from retrograd.viz.differences import difference, largest_first, of_summaries
     from retrograd.viz.graph_document import VERSION, Document, completed, document, essence, shown
     from retrograd.viz.html_page import frame, page, page_of, to_html
     from retrograd.viz.measure import summary
     from retrograd.viz.packed import dumps, loads, strict
-    from retrograd.viz.svg import to_svg
+    from retrograd.viz.pictures.dot import to_dot
+    from retrograd.viz.pictures.drawing import draw
+    from retrograd.viz.pictures.rendered import to_pdf, to_png
+    from retrograd.viz.pictures.svg import render, to_svg
+    from retrograd.viz.run_numbers import with_run
 
 # Every graph can be looked at, and few programs do.
 LATER_NAMES = {
     "Document": "retrograd.viz.graph_document",
     "VERSION": "retrograd.viz.graph_document",
+    "Pairs": "retrograd.viz.compare",
     "compared": "retrograd.viz.compare",
+    "difference": "retrograd.viz.differences",
+    "largest_first": "retrograd.viz.differences",
+    "of_summaries": "retrograd.viz.differences",
+    "paired": "retrograd.viz.compare",
+    "render": "retrograd.viz.pictures.svg",
     "completed": "retrograd.viz.graph_document",
     "document": "retrograd.viz.graph_document",
-    "draw": "retrograd.viz.drawing",
+    "draw": "retrograd.viz.pictures.drawing",
     "dumps": "retrograd.viz.packed",
     "essence": "retrograd.viz.graph_document",
     "frame": "retrograd.viz.html_page",
@@ -34,9 +43,12 @@ LATER_NAMES = {
     "shown": "retrograd.viz.graph_document",
     "strict": "retrograd.viz.packed",
     "summary": "retrograd.viz.measure",
-    "to_dot": "retrograd.viz.dot",
+    "to_dot": "retrograd.viz.pictures.dot",
     "to_html": "retrograd.viz.html_page",
-    "to_svg": "retrograd.viz.svg",
+    "to_pdf": "retrograd.viz.pictures.rendered",
+    "to_png": "retrograd.viz.pictures.rendered",
+    "to_svg": "retrograd.viz.pictures.svg",
+    "with_run": "retrograd.viz.run_numbers",
 }
 if not TYPE_CHECKING:
     __getattr__ = attach(__name__, {}, LATER_NAMES)
@@ -44,20 +56,29 @@ if not TYPE_CHECKING:
 __all__ = [
     "VERSION",
     "Document",
+    "Pairs",
     "compared",
     "completed",
+    "difference",
     "document",
     "draw",
     "dumps",
     "essence",
     "frame",
+    "largest_first",
     "loads",
+    "of_summaries",
     "page",
+    "paired",
+    "render",
     "page_of",
     "shown",
     "strict",
     "summary",
     "to_dot",
     "to_html",
+    "to_pdf",
+    "to_png",
     "to_svg",
+    "with_run",
 ]

@@ -18,11 +18,16 @@ import numpy as np
 
 from retrograd.errors import ShapeError
 from retrograd.ir import Graph, Node, Source, TensorType, TupleType
+from retrograd.ir.calls import calls_of
 from retrograd.ops.leaf import Constant
 from retrograd.viz.bodies import with_bodies
+from retrograd.viz.called import Told, calls
+from retrograd.viz.mathematics.operations import word
+from retrograd.viz.mathematics.rules import Rules
+from retrograd.viz.mathematics.variables import variables
 from retrograd.viz.missing import Relatives, relatives
-from retrograd.viz.rules import Rules
 from retrograd.viz.scopes import scopes
+from retrograd.viz.training_step import updates
 
 Document = dict[str, Any]
 Record = dict[str, Any]
@@ -66,6 +71,7 @@ def essence(
     number = {node: i for i, node in enumerate(nodes)}
     tables = Tables()
     records = _records(graph, nodes, number, kin, tables)
+    step = updates(records)
     own = Counter(r["op"] for r in records if r["computed"])
     with_bodies(nodes, records, tables, _records)
     names = list(outputs) if outputs is not None else [y.name for y in graph.outputs]
@@ -80,6 +86,9 @@ def essence(
         "ops": dict(own.most_common()),
         "sources": tables.sources.listed,
         "rules": tables.rules.listed,
+        "calls": calls(tables.told, tables.sources),
+        "words": {op: word(op) for op in sorted({r["op"] for r in records})},
+        **({"updates": step} if step is not None else {}),
     }
 
 
@@ -95,6 +104,7 @@ class Tables:
     def __init__(self) -> None:
         self.sources = _Sources()
         self.rules = Rules()
+        self.told: list[Told] = []
         self._types: dict[TensorType, tuple[str, str]] = {}
 
     def type(self, type: TensorType) -> tuple[str, str]:
@@ -120,9 +130,11 @@ def _records(
         positions.setdefault(y, []).append(i)
     orders = _orders(nodes, kin)
     own = len(graph.nodes)
+    called, assigned = calls_of(nodes), variables(nodes)
     for i, node in enumerate(nodes):
         inputs = () if node in given else node.inputs
         origin = kin.origin.get(node)
+        call = called.get(node)
         type_text, shape = tables.type(node.type)
         found.append(
             {
@@ -130,10 +142,11 @@ def _records(
                 "op": "input" if node in given else node.op,
                 "family": "leaf" if node in given else _family(node),
                 "name": node.name,
+                "variable": assigned.get(node, ""),
                 "attrs": "" if node in given else _attributes(node),
                 "type": type_text,
                 "shape": shape,
-                "scope": node.scope,
+                "scope": node.scope if call is None else call.path,
                 "source": tables.sources(node.source),
                 "origin": None if origin is None else number[origin],
                 "inputs": [number[kin.same.get(x, x)] for x in inputs],
@@ -146,6 +159,8 @@ def _records(
                 "gradient": None,
             }
         )
+        if node.source is not None and node.inputs:
+            tables.told.append((found[-1], node.source, "" if call is None else call.shown))
     _mark_updates(found[:own])
     return found
 
@@ -237,7 +252,7 @@ class _Sources:
         self._known: dict[tuple[Any, int], int] = {}
 
     def __call__(self, source: Source | None) -> int | None:
-        if source is None:
+        if not source:
             return None
         key = source.code, source.lasti
         if key not in self._known:

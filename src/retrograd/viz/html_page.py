@@ -13,10 +13,11 @@ from pathlib import Path
 from retrograd.files import sha256
 from retrograd.ir import Graph
 from retrograd.viz.graph_document import Document, document
+from retrograd.viz.markup import escape
 from retrograd.viz.packed import dumps
-from retrograd.viz.svg import escape
 
 STATIC = Path(__file__).parent / "static"
+LISTED = 500  # nodes that are listed for who reads without scripts
 
 
 def to_html(
@@ -34,11 +35,24 @@ def to_html(
 
 def page(doc: Document, live: bool = False) -> str:
     """The page that shows a document. A page that is `live` is fed by the server it came from."""
-    return page_of(dumps(doc), doc["name"] or "graph", live)
+    return page_of(dumps(doc), doc["name"] or "graph", live, _words(doc))
 
 
-def page_of(data: str, title: str, live: bool = False) -> str:
-    """The page around data that is JSON text: of a graph, or of a dashboard."""
+def _words(doc: Document) -> str:
+    """The nodes as a list, for who reads without scripts."""
+    lines = []
+    for r in doc["nodes"][:LISTED]:
+        inputs = ", ".join(f"%{x}" for x in r["inputs"])
+        told = f"%{r['id']} {r['name']} = {r['op']}({inputs}) {r['attrs']}: {r['type']}"
+        lines.append(f"<li>{escape(told + (' in ' + r['scope'] if r['scope'] else ''))}</li>")
+    rest = len(doc["nodes"]) - LISTED
+    more = f"<p>and {rest:,} more nodes.</p>" if rest > 0 else ""
+    return f"<ul>{''.join(lines)}</ul>{more}" if lines else ""
+
+
+def page_of(data: str, title: str, live: bool = False, words: str = "") -> str:
+    """The page around data that is JSON text: of a graph, or of a dashboard. `words` are elements
+    that say without scripts what the page is about."""
     script, style = _static("explorer.js"), _static("explorer.css")
     connect = "; connect-src 'self'" if live else ""
     parts = {
@@ -49,6 +63,7 @@ def page_of(data: str, title: str, live: bool = False) -> str:
             f"img-src blob: data:; worker-src blob:{connect}"
         ),
         "style": style,
+        "words": words,
         "data": embedded(data),
         "script": script,
     }

@@ -94,14 +94,14 @@ def _alike(graph: Graph, strange: Iterable[Node]) -> dict[Node, Node]:
     by_op: dict[Hashable, list[Node]] = {}
     by_line: dict[Hashable, list[Node]] = {}
     for node in graph.body:
-        if node.origin is None and node.source is not None and node.inputs:
+        if node.origin is None and node.source and node.inputs:
             line = node.scope, node.source.code, node.source.lasti
             by_op.setdefault((node.op, node.type, *line), []).append(node)
             by_line.setdefault(line, []).append(node)
     count: dict[Hashable, int] = {}
     found = {}
     for node in strange:
-        if node.origin is None and node.source is not None and node.inputs:
+        if node.origin is None and node.source and node.inputs:
             line = node.scope, node.source.code, node.source.lasti
             key: Hashable = (node.op, node.type, *line)
             peers = by_op.get(key)

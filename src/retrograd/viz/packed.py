@@ -19,12 +19,14 @@ from retrograd.viz.graph_document import VERSION, Document, Record, completed
 from retrograd.viz.roles import ROLES
 
 USUAL: Record = {
-    "family": "other", "name": "", "attrs": "", "shape": "", "scope": "", "source": None,
-    "origin": None, "inputs": [], "role": "forward", "order": 0, "outputs": [], "computed": True,
+    "family": "other", "name": "", "variable": "", "attrs": "", "shape": "", "scope": "",
+    "source": None, "origin": None, "inputs": [], "role": "forward", "order": 0, "outputs": [],
+    "computed": True,
     "rule": None, "body": None, "gradient": None,
 }  # fmt: skip
 _NEVER = object()  # what no value equals
-CHANGES = ("same", "added", "changed", "removed")
+WORDS = ("nan", "inf", "-inf")  # for numbers that JSON lacks
+CHANGES = ("same", "added", "changed", "moved", "removed")
 _KEY = re.compile(r"[0-9]{1,18}")
 
 
@@ -99,7 +101,17 @@ def _check_tables(doc: Document) -> None:
         back = rule.get("back") if told else None
         fits = isinstance(back, list) and all(t is None or isinstance(t, str) for t in back)
         _expect(fits, f"rules[{i}]", "a forward template and a list of templates back")
+    for i, call in enumerate(_listed(doc, "calls")):
+        told = isinstance(call, dict) and all(
+            isinstance(call.get(k), str) for k in ("scope", "name", "of", "formula")
+        )
+        at = call.get("source") if told else None
+        fits = told and (at is None or _id(at, len(doc["sources"])))
+        _expect(fits, f"calls[{i}]", "scope, name, of, formula and source")
     _expect(isinstance(doc.setdefault("ops", {}), dict), "ops", "an object")
+    words = doc.setdefault("words", {})
+    fits = isinstance(words, dict) and all(isinstance(w, str) for w in words.values())
+    _expect(fits, "words", "an object of texts")
 
 
 def _listed(doc: Document, key: str) -> list[Any]:
@@ -109,6 +121,10 @@ def _listed(doc: Document, key: str) -> list[Any]:
 
 def _ids(value: Any, count: int) -> bool:
     return isinstance(value, list) and all(_id(x, count) for x in value)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(x, str) for x in value)
 
 
 def _id(value: Any, count: int) -> bool:
@@ -129,9 +145,11 @@ def _nodes(doc: Document) -> list[Record]:
         "role": (f"one of {', '.join(roles)}", lambda v: v in roles),
         "order": ("a whole number", lambda v: _id(v, 1 << 31)),
         "computed": ("true or false", lambda v: isinstance(v, bool)),
+        "differs": ("a list of texts", lambda v: _texts(v)),
+        "was": ("a text", lambda v: isinstance(v, str)),
         "change": (f"one of {', '.join(CHANGES)}", lambda v: v in CHANGES),
     }  # fmt: skip
-    texts = ("op", "family", "name", "attrs", "type", "shape", "scope")
+    texts = ("op", "family", "name", "variable", "attrs", "type", "shape", "scope")
     for i, given in enumerate(doc["nodes"]):
         _expect(isinstance(given, dict), f"node {i}", "an object")
         r = {"id": i} | USUAL | given
@@ -223,13 +241,81 @@ def _check_extras(doc: Document) -> None:
         texts = ("title", "text", "remedy")
         fits = fits and all(isinstance(problem.get(t), str) for t in texts)
         _expect(fits, "problem", "node, title, text and remedy")
+    _check_updates(doc.get("updates"), count)
+    _check_differences(doc.get("differences"), count)
+    _check_run(doc.get("run"), count)
     compared = doc.get("compared")
     fits = compared is None or (isinstance(compared, list) and len(compared) == 2)
     _expect(fits and all(isinstance(n, str) for n in compared or ()), "compared", "two names")
 
 
+def _check_updates(step: Any, count: int) -> None:
+    if step is None:
+        return
+    fits = isinstance(step, dict) and _ids(step.get("nodes"), count)
+    fits = fits and isinstance(step.get("rules"), list)
+    _expect(fits, "updates", "nodes and rules")
+    for i, rule in enumerate(step["rules"]):
+        fits = isinstance(rule, dict) and isinstance(rule.get("name"), str)
+        members = rule.get("members") if fits else None
+        fits = isinstance(members, list) and all(
+            isinstance(m, dict)
+            and _id(m.get("parameter"), count)
+            and _id(m.get("gradient"), count)
+            and _ids(m.get("nodes"), count)
+            for m in members
+        )
+        _expect(fits, f"updates, rule {i}", "a name and members: parameter, gradient and nodes")
+
+
+def _check_differences(found: Any, count: int) -> None:
+    fits = found is None or (
+        isinstance(found, list)
+        and all(
+            isinstance(d, dict)
+            and _id(d.get("node"), count)
+            and all(_is_number(d.get(k)) or d.get(k) in WORDS for k in ("relative", "largest"))
+            for d in found
+        )
+    )
+    _expect(fits, "differences", "node, relative and largest")
+
+
+def _check_run(run: Any, count: int) -> None:
+    if run is None:
+        return
+    told = run if isinstance(run, dict) else {}
+    steps, parameters = _listed(told, "steps"), told.get("parameters")
+    fits = isinstance(parameters, dict) and all(_id(x, 1 << 62) for x in steps)
+    _expect(fits, "run", "steps and parameters")
+    for key, kinds in told["parameters"].items():
+        fits = bool(_KEY.fullmatch(key)) and int(key) < count and isinstance(kinds, dict)
+        fits = fits and all(
+            isinstance(v, list)
+            and len(v) == len(steps)
+            and all(x is None or _is_number(x) or x in WORDS for x in v)
+            for v in kinds.values()
+        )
+        _expect(fits, f"run, {key}", "lists of numbers, one for each step")
+
+
 def _is_number(x: Any) -> bool:
     return isinstance(x, int | float) and not isinstance(x, bool)
+
+
+def _is_map(told: Any) -> bool:
+    """Whether this is a heat map whose numbers are all there; there may be none."""
+    if told is None:
+        return True
+    if not isinstance(told, dict) or not isinstance(told.get("f16"), str):
+        return False
+    lists = [told.get(k) for k in ("shape", "cells", "block")]
+    if not all(isinstance(x, list) and all(_id(n, 1 << 53) for n in x) for x in lists):
+        return False
+    cells, block = told["cells"], told["block"]
+    letters = -(-2 * math.prod(cells) // 3) * 4  # of base64
+    fits = len(cells) == 3 and len(block) == 2 and len(told["f16"]) == letters
+    return fits and _is_number(told.get("scale"))
 
 
 def _is_summary(told: Any) -> bool:
@@ -238,7 +324,8 @@ def _is_summary(told: Any) -> bool:
     data, hist, bad = (told.get(k, []) for k in ("data", "hist", "bad"))
     if not all(isinstance(x, list) for x in (data, hist, bad)):
         return False
-    words = ("nan", "inf", "-inf")
-    elements = all(isinstance(x, int | float) or x in words for x in data)
-    rest = [v for k, v in told.items() if k not in ("data", "hist", "bad")]
-    return elements and all(_is_number(x) for x in (*hist, *bad, *rest))
+    elements = all(isinstance(x, int | float) or x in WORDS for x in data)
+    rest = [v for k, v in told.items() if k not in ("data", "hist", "bad", "map")]
+    return (
+        _is_map(told.get("map")) and elements and all(_is_number(x) for x in (*hist, *bad, *rest))
+    )

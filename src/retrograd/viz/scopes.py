@@ -1,4 +1,5 @@
-"""Module paths as a tree: `model.layers[2].attn` lies in `model.layers[2]`, in `model.layers`."""
+"""Scopes as a tree: `model.layers[2].attn` lies in `model.layers[2]`, in `model.layers`; calls such
+as `model.softmax()` and `Adam(layers.0.weight)` in that of the module."""
 
 from __future__ import annotations
 
@@ -13,10 +14,16 @@ def prefixes(path: str) -> list[str]:
 
     >>> prefixes("model.layers[2].attn")
     ['model', 'model.layers', 'model.layers[2]', 'model.layers[2].attn']
+    >>> prefixes("model.Adam(layers[0].weight)")
+    ['model', 'model.Adam(layers[0].weight)']
     """
     if not path:
         return []
-    cuts = [i for i, c in enumerate(path) if i and c in ".["][: DEEPEST - 1]
+    cuts, depth = list[int](), 0
+    for i, c in enumerate(path):
+        depth += (c == "(") - (c == ")" and depth > 0)
+        if i and c in ".[" and not depth and len(cuts) < DEEPEST - 1:
+            cuts.append(i)
     return [*(path[:i] for i in cuts), path]
 
 

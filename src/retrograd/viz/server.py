@@ -2,8 +2,8 @@
 
 It listens on 127.0.0.1 and nowhere else. Every request has to carry the token of the address that
 was printed, and a host name of this machine, so that no other user and no page of another site
-reads or steers anything: otherwise 403. There is one page, one stream of events, and the control
-that a dashboard may have; every other path is 404.
+reads or steers anything: otherwise 403. There is one page, one stream of events, and, where a
+dashboard has them, data by name and a control; every other path is 404.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from urllib.parse import parse_qs, urlsplit
 
 HOST = "127.0.0.1"
 ALIVE = 15.0  # seconds between signs of life of a stream
-REMEMBERED = 5000  # events of a stream, at least
+REMEMBERED = 1000  # events of a stream, at least
 LONGEST = 1000  # bytes of a request's body
+
+
+Text = str | Callable[[], str]
 
 
 class Stream:
     """Events in order, each a name and text; whoever listens gets those from where it asks."""
 
     def __init__(self) -> None:
-        self._events: list[tuple[str, str]] = []
+        self._events: list[tuple[str, Text]] = []
         self._forgotten = 0  # of the oldest, where there are too many
         self._lock = threading.RLock()  # taken as itself, which no Ctrl-C interrupts inside
         self._news = threading.Condition(self._lock)
@@ -36,8 +39,9 @@ class Stream:
     def __len__(self) -> int:
         return self._forgotten + len(self._events)
 
-    def publish(self, name: str, text: str = "") -> None:
-        """Tell all who listen, now and later. The text is one line."""
+    def publish(self, name: str, text: Text = "") -> None:
+        """Tell all who listen, now and later. The text is one line; one that is a function is
+        made when somebody is told."""
         with self._lock:
             self._events.append((name, text))
             if len(self._events) > 2 * REMEMBERED:
@@ -51,7 +55,7 @@ class Stream:
             self.closed = True
             self._news.notify_all()
 
-    def take(self, start: int, timeout: float) -> tuple[int, list[tuple[str, str]]]:
+    def take(self, start: int, timeout: float) -> tuple[int, list[tuple[str, Text]]]:
         """The events from number `start` on, after waiting for one if there is none, and the number
         of the first: a later one where those before are forgotten."""
         with self._lock:
@@ -64,7 +68,8 @@ class PageServer:
     """Serves what `page()` returns at `url`, to those who know the token in it.
 
     `port` is a wish: where it is taken, the system picks another. `control` is called with the text
-    of a request to control, and returns whether it understood. Close it with `close()`.
+    of a request to control, and returns whether it understood. `data` gives JSON by name, or None
+    for a name that it does not know. Close it with `close()`.
     """
 
     def __init__(
@@ -72,8 +77,10 @@ class PageServer:
         page: Callable[[], str],
         port: int = 0,
         control: Callable[[str], bool] | None = None,
+        data: Callable[[str], str | None] | None = None,
     ) -> None:
         self.page = page
+        self.data = data
         self.control = control
         self.stream = Stream()
         self.token = secrets.token_urlsafe(24)
@@ -135,6 +142,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(500, "text/plain", str(error).encode())
         elif request.path == "/events":
             self._events(request.query)
+        elif request.path == "/data" and self.server.owner.data is not None:
+            found = self.server.owner.data(parse_qs(request.query).get("name", [""])[0])
+            if found is None:
+                self._answer(404, "text/plain", b"there is nothing of this name")
+            else:
+                self._answer(200, "application/json", found.encode())
         else:
             self._answer(404, "text/plain", b"there is nothing here")
 
@@ -197,10 +210,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         try:
             while True:
-                at, news = stream.take(at, ALIVE)
+                wanted, (at, news) = at, stream.take(at, ALIVE)
+                if at > wanted:  # too slow: what is between is forgotten
+                    self.wfile.write(b"event: behind\ndata: \n\n")
                 for name, text in news:
                     at += 1
-                    self.wfile.write(f"id: {at}\nevent: {name}\ndata: {text}\n\n".encode())
+                    told = text if isinstance(text, str) else text()
+                    self.wfile.write(f"id: {at}\nevent: {name}\ndata: {told}\n\n".encode())
                 if not news:
                     self.wfile.write(b": still here\n\n")
                 self.wfile.flush()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection
 
 from retrograd.ir import DType, Graph
 from retrograd.lazy_import import is_installed
 from retrograd.passes.lowering.legalize import CPU_ONLY
 from retrograd.runtime.backend import Program
 from retrograd.runtime.paired_program import on_real
+from retrograd.wgpu import vulkan
 from retrograd.wgpu.device import adapter
 from retrograd.wgpu.executable import WgpuProgram
 from retrograd.wgpu.fallback import StagedProgram, lacking
@@ -19,7 +21,8 @@ def missing() -> str | None:
     """What this backend lacks here, and the remedy; None where it can run."""
     if not is_installed("wgpu"):
         return "wgpu is not installed: pip install 'retrograd[wgpu]'"
-    if adapter() is None:
+    found = vulkan.devices()
+    if (adapter() is None) if found is None else (found == 0):
         return (
             "there is no GPU, or no driver for it: install one that has Vulkan, Metal or DX12; "
             "Debian's and Ubuntu's mesa-vulkan-drivers run on any processor"
@@ -27,9 +30,9 @@ def missing() -> str | None:
     return None
 
 
-def program(graph: Graph) -> Program:
-    """A program that runs the graph."""
-    return on_real(graph, WgpuProgram)
+def program(graph: Graph, donate: Collection[int] = ()) -> Program:
+    """A program that runs the graph; its `consume` may write over donated inputs."""
+    return on_real(graph, lambda g: WgpuProgram(g, donate if g is graph else ()))
 
 
 def program_with_fallback(graph: Graph) -> Program:

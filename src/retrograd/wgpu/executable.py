@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,14 @@ from retrograd.ir import Graph, as_dtype, spec, uint32
 from retrograd.ops.leaf import input_node
 from retrograd.passes import prepared
 from retrograd.runtime.backend import Array, bind
-from retrograd.runtime.device_array import device_copy, host, pending, remember
+from retrograd.runtime.device_array import (
+    DeviceArray,
+    device_copy,
+    host,
+    numbers_for,
+    pending,
+    remember,
+)
 from retrograd.runtime.errors import failure_of
 from retrograd.runtime.executable import Executable
 from retrograd.schedule.buffer import Buffer
@@ -37,13 +45,14 @@ def status_of(plan: ShaderPlan) -> Buffer:
 class WgpuProgram:
     """Runs a graph, which has real numbers only, on the GPU.
 
-    Calling it gives arrays of NumPy; `resident` gives arrays that stay on the device.
+    Calling it gives arrays of NumPy; `resident` gives arrays that stay on the device, and `consume`
+    has results written over inputs of `donate`, where that can be.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, donate: Collection[int] = ()) -> None:
         self.graph = graph
         self.device: Device = device()
-        self.plan = ShaderPlan(prepared(graph, True))
+        self.plan = ShaderPlan(prepared(graph, True), donate)
         self.status = status_of(self.plan)
         self._shaped: dict[tuple[int, ...], Specialization] = {}
         self._constants: dict[Buffer, BufferSlice] | None = None
@@ -54,6 +63,14 @@ class WgpuProgram:
 
     def resident(self, arrays: Sequence[Any]) -> list[Any]:
         """The same, of arrays and as arrays that may be on the device."""
+        return self._run(arrays, ())
+
+    def consume(self, arrays: list[Any]) -> list[Any]:
+        """The same; the memory of donated arrays that nobody else has is written over. They are
+        gone, and `arrays` is empty, once the checks of the program have passed."""
+        return self._run(arrays, [j for j in self.plan.donated.values() if _is_own(arrays, j)])
+
+    def _run(self, arrays: Any, own: Collection[int]) -> list[Any]:
         sizes = bind(self.graph.inputs, arrays)
         with self.device.lock:
             key = tuple(sizes.values())
@@ -62,14 +79,20 @@ class WgpuProgram:
                 if len(self._shaped) >= KEPT_SIZES:
                     self._shaped.clear()
                 found = self._shaped[key] = Specialization(self.plan, self.status, sizes)
-            return self._call(found, arrays)
+            return self._call(found, arrays, own)
 
-    def _call(self, shaped: Specialization, arrays: Sequence[Any]) -> list[Any]:
+    def _call(self, shaped: Specialization, arrays: Any, own: Collection[int]) -> list[Any]:
         device, plan = self.device, self.plan
         # Memory that must not be used for anything else before the call is encoded.
         held = [self.upload(array) for array in arrays]
+        kept = [(j, held[j]) for j in plan.donated.values() if j not in own]
+        for j, memory in kept:  # what somebody else has is not written over, but a copy of it
+            held[j] = memory.another()
         made = [
-            DeviceMemory(device, device.allocate(n), n, shape, d) for n, shape, d in shaped.outputs
+            DeviceMemory(device, device.allocate(n), n, shape, d)
+            if k not in plan.donated
+            else held[plan.donated[k]]
+            for k, (n, shape, d) in enumerate(shaped.outputs)
         ]
         run = CommandEncoder(shaped, shaped.sizes)
         try:
@@ -78,19 +101,28 @@ class WgpuProgram:
             used = [memory.gpu for memory in (*held, *made)] + run.taken
             if plan.checks:
                 run.begin_checks(self._status[0])
+            for j, memory in kept:
+                run.duplicate(memory.gpu, held[j].gpu, memory.place.bytes)
             key = tuple(map(id, used))
             recorded = shaped.recorded.get(key)
             if recorded is not None:
-                run.replay(recorded[0])
+                run.replay(recorded[0][0])
             else:
                 self._places(run, [*held, *made])
                 run.run(shaped.items)
-                if not shaped.has_regions:
-                    shaped.remember(key, run.recorded, used)
+            count = len(run.recorded)
             if plan.checks:
                 self._check(run.end_checks(*self._status), arrays, shaped.sizes)
+            if own:
+                arrays.clear()
+            if recorded is not None:
+                run.replay(recorded[0][1])
             else:
-                run.submit()
+                run.run(shaped.updates)
+                if not shaped.has_regions:
+                    commands = run.recorded[:count], run.recorded[count:]
+                    shaped.remember(key, commands, used)
+            run.submit()
         finally:
             run.give_back()
         return [pending(m.shape, m.dtype.dtype, m) for m in made]
@@ -136,7 +168,7 @@ class WgpuProgram:
         """The copy of an array on the device; made, if there is none yet."""
         found = device_copy(array, self.device)
         if found is None:
-            numbers = host(array)
+            numbers = numbers_for(array, "wgpu")
             dtype = as_dtype(numbers.dtype)
             stored = np.ascontiguousarray(numbers, stored_dtype(dtype))
             gpu = self.device.allocate(stored.nbytes)
@@ -144,3 +176,13 @@ class WgpuProgram:
             found = DeviceMemory(self.device, gpu, stored.nbytes, numbers.shape, dtype)
             remember(array, found)
         return found
+
+
+def _is_own(arrays: Sequence[Any], j: int) -> bool:
+    """Whether nothing but a call has an array, and its memory on the device: `arrays` and the array
+    have one reference each, and so has what counts them."""
+    array = arrays[j]
+    if type(array) is not DeviceArray:
+        return True  # its copy is made for the call
+    memory = array.copy
+    return sys.getrefcount(array) <= 3 and (memory is None or sys.getrefcount(memory) <= 3)

@@ -17,6 +17,7 @@ class DeviceMemory:
     """The numbers of an array on the device; a `DeviceCopy`."""
 
     __slots__ = ("bytes", "device", "dtype", "gpu", "shape")
+    backend = "wgpu"
 
     def __init__(
         self, device: Device, gpu: Any, size: int, shape: Sequence[int], dtype: DType
@@ -30,6 +31,11 @@ class DeviceMemory:
     @property
     def place(self) -> BufferSlice:
         return BufferSlice(self.gpu, 0, max(self.bytes, LEAST_BYTES))
+
+    def another(self) -> DeviceMemory:
+        """Memory for as many numbers."""
+        gpu = self.device.allocate(self.bytes)
+        return DeviceMemory(self.device, gpu, self.bytes, self.shape, self.dtype)
 
     def fetch(self) -> Array:
         """The numbers, on the host."""

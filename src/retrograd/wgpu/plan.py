@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from retrograd.ir import Graph, evaluate
+from retrograd.ir import Dim, Graph, evaluate
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.lower import NodeLowering
 from retrograd.schedule.planning import device_plan
@@ -27,8 +27,11 @@ class ShaderPlan(device_plan.DevicePlan):
 
     builder = ShaderPlanBuilder
 
-    def __init__(self, graph: Graph) -> None:
-        super().__init__(graph, ALIGNMENT, lambda b: b.type.size * stored_bytes(b.type.dtype))
+    def __init__(self, graph: Graph, donate: Collection[int] = ()) -> None:
+        def bytes_of(b: Buffer) -> int | Dim:
+            return b.type.size * stored_bytes(b.type.dtype)
+
+        super().__init__(graph, ALIGNMENT, bytes_of, donate)
 
 
 def device_bytes(buffer: Buffer, sizes: Mapping[str, int]) -> int:

@@ -6,14 +6,14 @@ the host has to know a number (`read`), or where very many have been encoded (`F
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.kernel import Kernel
-from retrograd.wgpu.commands import LEAST_BYTES, BufferSlice, Instruction, Item, RegionStep
+from retrograd.wgpu.commands import LEAST_BYTES, BufferSlice, Instruction, Item
 from retrograd.wgpu.device import ALIGNMENT
 from retrograd.wgpu.dispatch import Start
 from retrograd.wgpu.plan import device_bytes
@@ -25,12 +25,12 @@ FLUSH = 4096  # dispatches, after which the GPU starts on what was encoded
 
 
 Recorded = tuple[Any, Any, list[int], tuple[int, int, int]]  # pipeline, bind group, words, grid
-# What runs a region, by the class of its operation. `control_flow.py` enters them.
-REGIONS: dict[type, Callable[[Any, RegionStep], None]] = {}
 
 
 class CommandEncoder:
     """Encodes the commands of one call."""
+
+    region: ClassVar[Any]  # `control_flow.py` sets it: what encodes a region
 
     def __init__(self, program: Specialization, sizes: Mapping[str, int]) -> None:
         self.program = program
@@ -46,6 +46,8 @@ class CommandEncoder:
 
     def replay(self, recorded: Sequence[Recorded]) -> None:
         """Encode what another call on the same buffers did."""
+        if not recorded:
+            return
         self._open()
         set_pipeline, bind = self._pass.set_pipeline, self._pass.set_bind_group
         dispatch = self._pass.dispatch_workgroups
@@ -70,7 +72,7 @@ class CommandEncoder:
             if isinstance(item, Instruction):
                 self.step(item)
                 continue
-            REGIONS[type(item.region.node.prim)](self, item)
+            self.region(item)
 
     def block(self, kernels: Sequence[Kernel]) -> None:
         """Encode the kernels of a block of a region."""
@@ -138,6 +140,13 @@ class CommandEncoder:
             # The buffers stay alive with it, so that none of others has the same identity.
             self.program.bind_groups[key] = found, [p.gpu for p in places]
         return found
+
+    def duplicate(self, source: Any, target: Any, size: int) -> None:
+        """Encode a copy of memory."""
+        self._end_pass()
+        if self._encoder is None:
+            self._encoder = self.device.gpu.create_command_encoder()
+        self._encoder.copy_buffer_to_buffer(source, 0, target, 0, size)
 
     def begin_checks(self, status: Any) -> None:
         """Nothing has failed yet."""

@@ -43,21 +43,25 @@ class Specialization:
         self.views: dict[str, Buffer] = {}  # the arena as an array, by the type of its elements
         self._blocks: dict[tuple[Any, ...], list[Item]] = {}
         self._copies: dict[tuple[Any, ...], Instruction] = {}
+        # What is run before checks are looked at, and what overwrites arguments afterwards.
         self.items: list[Item] = []
+        self.updates: list[Item] = []
         for self._time, kernel in enumerate(plan.kernels):
-            self.items += self._items_of(kernel, self.sizes)
+            late = plan.donated and self._time >= plan.checked
+            found = self.updates if late else self.items
+            found += self._items_of(kernel, self.sizes)
         self.placed = plan.layout(self.sizes, self._scratch)
         if not dry:
             self._check_memory()
-            self._compile(self.items)
+            self._compile([*self.items, *self.updates])
         self._scratch = None
         self.words: dict[tuple[int, ...], int] = {}  # where parameters stand
         self._new_words: list[tuple[int, ...]] = []
         self.uniform = self._uniform(LEAST_WORDS * ALIGNMENT)
         self.bind_groups: dict[tuple[Any, ...], tuple[Any, list[Any]]] = {}
         # The commands of calls, by the identities of their buffers, and the buffers.
-        self.recorded: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
-        self.has_regions = any(isinstance(item, RegionStep) for item in self.items)
+        self.recorded: dict[tuple[int, ...], tuple[tuple[list[Any], list[Any]], list[Any]]] = {}
+        self.has_regions = any(isinstance(x, RegionStep) for x in (*self.items, *self.updates))
         self.outputs = [
             (
                 device_bytes(b, self.sizes),
@@ -70,8 +74,11 @@ class Specialization:
         self._arena: Any = None  # of the latest call
         self._places: dict[Buffer, BufferSlice] = {}
 
-    def remember(self, key: tuple[int, ...], commands: list[Any], used: list[Any]) -> None:
-        """Keep the commands of a call on these buffers, which stay alive with them."""
+    def remember(
+        self, key: tuple[int, ...], commands: tuple[list[Any], list[Any]], used: list[Any]
+    ) -> None:
+        """Keep the commands of a call on these buffers, which stay alive with them: those of its
+        items, and of its updates."""
         while len(self.recorded) >= KEPT_RECORDS:
             del self.recorded[next(iter(self.recorded))]
         self.recorded[key] = commands, used
@@ -172,7 +179,8 @@ class Specialization:
                 f"{scaled(most)}; compute it in parts. It is the {what}"
             )
         if self.device.shares_memory:
-            needed = self.placed.arena + sum(device_bytes(b, self.sizes) for b in plan.outputs)
+            fresh = [b for k, b in enumerate(plan.outputs) if k not in plan.donated]
+            needed = self.placed.arena + sum(device_bytes(b, self.sizes) for b in fresh)
             check_memory(needed, lambda: arrays, self.sizes)
 
     def _compile(self, items: Sequence[Item]) -> None:

@@ -10,8 +10,20 @@ from retrograd.runtime.backend import Program
 from retrograd.xla.executable import XlaProgram
 from retrograd.xla.graph_function import GraphFunction, to_jax
 from retrograd.xla.lowering.all_rules import how
+from retrograd.xla.stablehlo import to_stablehlo
 
-__all__ = ["GraphFunction", "missing", "program", "supports", "to_jax"]
+__all__ = [
+    "COMPILES_EACH_SIZE",
+    "GraphFunction",
+    "missing",
+    "program",
+    "supports",
+    "to_jax",
+    "to_stablehlo",
+]
+
+
+COMPILES_EACH_SIZE = True  # a graph with named sizes is a program for each choice of them
 
 
 def missing() -> str | None:

@@ -7,17 +7,15 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from retrograd.errors import BackendError, MemoryLimitError
 from retrograd.ir import Graph
 from retrograd.lazy_import import need
 from retrograd.ops.assume import check_assumed
 from retrograd.runtime.backend import Array, bind
-from retrograd.runtime.device_array import device_copy, host, pending, remember
+from retrograd.runtime.device_array import device_copy, host, numbers_for, pending, remember
 from retrograd.tuning import TUNING
 from retrograd.xla.graph_function import GraphFunction, x64
 from retrograd.xla.mesh_program import MeshProgram
+from retrograd.xla.pending_check import PendingCheck, plain, read, unsettled
 from retrograd.xla.sharding import Mesh, current_mesh
 
 # Half precision is rounded where the graph says so, not only where a value is stored.
@@ -26,20 +24,22 @@ DEVICE = "xla"  # JAX itself knows on which of its devices an array is
 
 
 class OnDevice:
-    """The numbers of an array, as one of JAX's."""
+    """The numbers of an array, as one of JAX's. `check` is that of the program that computes them,
+    where it may still turn out to have failed."""
 
-    __slots__ = ("array",)
-    device = DEVICE
+    __slots__ = ("array", "check")
+    backend = device = DEVICE
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, check: PendingCheck | None = None) -> None:
         self.array = array
+        self.check = check
 
     def fetch(self) -> Array:
         """A copy, so that the array on the device is nobody else's."""
-        try:
-            return np.array(self.array)
-        except need("jax", "the backend 'xla'").errors.JaxRuntimeError as error:
-            raise _plain(error) from None
+        if self.check is not None:
+            self.check.settle()
+            self.check = None
+        return read(self.array)
 
 
 class Compiled:
@@ -48,45 +48,47 @@ class Compiled:
     def __init__(self, graph: Graph, donate: Collection[int]) -> None:
         self.jax = need("jax", "the backend 'xla'")
         self.function = GraphFunction(graph)
-        self.donate = tuple(donate)
+        self.donate = tuple(_taken(graph, donate))
         self.run = self.jax.jit(self.function, compiler_options=OPTIONS)
         self.on_mesh = MeshProgram(graph, self.function, OPTIONS)
         self.consume = self.run
-        if donate:
+        if self.donate:
             self.consume = self.jax.jit(
                 self.function, donate_argnums=self.donate, compiler_options=OPTIONS
             )
 
-    def __call__(self, arrays: Sequence[Any], run: Any) -> list[Any]:
-        """The results, as arrays of JAX. A program without checks goes on by itself meanwhile."""
+    def __call__(
+        self, run: Any, arrays: Sequence[Any], before: Sequence[PendingCheck] = ()
+    ) -> tuple[list[Any], PendingCheck | None]:
+        """The results, as arrays of JAX, and what may yet fail of them: they go on by themselves
+        meanwhile. `before` are such checks of the arguments."""
         with x64():
             try:
                 *outputs, failure = run(*arrays)
-                if not self.function.has_checks:
-                    return outputs
-                failed = np.asarray(failure)
+                if self.function.has_host_calls:
+                    self.jax.block_until_ready(outputs)
             except self.jax.errors.JaxRuntimeError as error:
-                raise _plain(error) from None
-        if failed[0] or self.function.has_host_calls:
-            if self.function.has_host_calls:
-                self.jax.block_until_ready(outputs)
-            self.function.check(failed.tolist())
-        return outputs
+                raise plain(error) from None
+        if not self.function.has_checks and len(before) < 2:
+            return outputs, before[0] if before else None
+        check = PendingCheck(self.function, failure, before)
+        if self.function.has_host_calls:
+            check.settle()
+        return outputs, check
+
+    def copy(self, array: Any) -> Any:
+        """An array of JAX's that nobody else has, of one that somebody has."""
+        with x64():
+            if isinstance(array, self.jax.Array):
+                return self.jax.numpy.array(array, copy=True)
+            return self.jax.device_put(array, may_alias=False)
 
     def spread(self, mesh: Mesh, arrays: Any, donate: Collection[int] = ()) -> list[Any]:
         """The results on a mesh; `arrays` is emptied where donated ones are nobody else's."""
         try:
             return self.on_mesh(mesh, arrays, donate)
         except self.jax.errors.JaxRuntimeError as error:
-            raise _plain(error) from None
-
-
-def _plain(error: Exception) -> Exception:
-    """The error of the library for one of XLA."""
-    text = str(error)
-    if "RESOURCE_EXHAUSTED" in text or "ut of memory" in text:
-        return MemoryLimitError(f"XLA has no memory for this program: {text}")
-    return BackendError(f"XLA could not run this program: {text}")
+            raise plain(error) from None
 
 
 class XlaProgram:
@@ -102,23 +104,38 @@ class XlaProgram:
         return [host(y) for y in self.resident(arrays)]
 
     def resident(self, arrays: Sequence[Any]) -> list[Any]:
+        """Its results, after its checks."""
         compiled = self._compiled(arrays)
         if (mesh := current_mesh()) is not None:
             return compiled.spread(mesh, arrays)
-        return self._results(compiled([_given(a) for a in arrays], compiled.run))
+        outputs, check = compiled(compiled.run, *_given(arrays))
+        if compiled.function.has_checks and check is not None:
+            check.settle()
+            check = None
+        return self._results(outputs, check)
 
     def consume(self, arrays: list[Any]) -> list[Any]:
         """The same; what is donated is gone, and not in `arrays` any more. An array that something
-        else has, too, is kept."""
+        else has, too, is kept. Steps of training are such calls, each of which goes on from the one
+        before: their checks are not waited for, and stay with the results (`PendingCheck`)."""
+        if not self.donate:
+            return self.resident(arrays)
         compiled = self._compiled(arrays)
         if (mesh := current_mesh()) is not None:
             return compiled.spread(mesh, arrays, compiled.donate)
-        given = [_given(a) for a in arrays]
+        given, before = _given(arrays)
         times = Counter(map(id, given))
-        own = all(_is_own(arrays, times, i) for i in compiled.donate)
-        if own:
-            arrays.clear()
-        return self._results(compiled(given, compiled.consume if own else compiled.run))
+        for i in compiled.donate:
+            if not _is_own(arrays, times, i):
+                given[i] = compiled.copy(given[i])
+        try:
+            results = self._results(*compiled(compiled.consume, given, before))
+        except BaseException:
+            if any(given[i].is_deleted() for i in compiled.donate):
+                arrays.clear()
+            raise
+        arrays.clear()
+        return results
 
     def _compiled(self, arrays: Sequence[Any]) -> Compiled:
         sizes = bind(self.graph.inputs, arrays)
@@ -134,19 +151,43 @@ class XlaProgram:
             compiled = self._by_sizes[key] = Compiled(graph, self.donate)
         return compiled
 
-    def _results(self, outputs: Sequence[Any]) -> list[Any]:
+    def _results(self, outputs: Sequence[Any], check: PendingCheck | None) -> list[Any]:
         return [
-            pending(tuple(y.shape), n.dtype.dtype, OnDevice(y))
+            pending(y.shape, n.dtype.dtype, OnDevice(y, check))
             for y, n in zip(outputs, self.graph.outputs, strict=True)
         ]
 
 
-def _given(array: Any) -> Any:
-    """An array as JAX takes it: its copy there, which a tensor's array gets once it is used."""
-    found = device_copy(array, DEVICE)
-    if found is not None:
-        return found.array
-    numbers = host(array)
+def _taken(graph: Graph, donate: Collection[int]) -> list[int]:
+    """The donated inputs whose memory a result can take: JAX warns of others."""
+    left = Counter(y.type for y in graph.outputs)
+    found = []
+    for i in donate:
+        kind = graph.inputs[i].type
+        if left[kind] > 0:
+            left[kind] -= 1
+            found.append(i)
+    return found
+
+
+def _given(arrays: Sequence[Any]) -> tuple[list[Any], list[PendingCheck]]:
+    """Arrays as JAX takes them, and what of them may still turn out to have failed."""
+    given: list[Any] = []
+    checks: dict[PendingCheck, None] = {}
+    for a in arrays:
+        copy = device_copy(a, DEVICE)
+        if copy is None:
+            given.append(_uploaded(a))
+            continue
+        if copy.check is not None:
+            checks[copy.check] = None
+        given.append(copy.array)
+    return given, unsettled(checks)
+
+
+def _uploaded(array: Any) -> Any:
+    """An array that JAX does not have. A tensor's gets a copy there."""
+    numbers = numbers_for(array, DEVICE)
     if numbers is array:
         return numbers  # JAX takes it for the time of the call
     with x64():
@@ -157,7 +198,8 @@ def _given(array: Any) -> Any:
 
 def _is_own(arrays: Sequence[Any], times: Mapping[int, int], i: int) -> bool:
     """Whether nothing but a call has an array on the device: `arrays` and the copy have one
-    reference each, and so has what counts them. `times` says how often the call is given it."""
+    reference each, and so has what counts them. `times` says how often the call is given it. What
+    is not its own is copied, so that there is one program, whoever has its arguments."""
     array, copy = arrays[i], device_copy(arrays[i], DEVICE)
     if copy is None or times[id(copy.array)] > 1:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrograd.ir import Graph
@@ -30,8 +31,17 @@ class GraphFunction:
         self.trace: JaxTrace | None = None  # what was found out when JAX traced the function
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        return self.of_parted(arrays, {})
+
+    def of_parted(
+        self, arrays: Sequence[Any], parted: Mapping[int, tuple[Any, Any]]
+    ) -> tuple[Any, ...]:
+        """The same, where some of the arrays, by number, are computed with by another sharding than
+        they are kept by: the pair of both."""
         with x64():
             trace = self.trace = JaxTrace()
+            for i, (used, kept) in parted.items():
+                trace.part(arrays[i], used, kept)
             outputs = trace.run(self.graph, arrays)
             return (*outputs, trace.lax.concatenate(
                 [trace.lax.reshape(v, (1,)) for v in trace.failures()], 0))  # fmt: skip

@@ -72,7 +72,8 @@ class MeshProgram:
             *outputs, failure = run(*given)
             if mesh.is_multi_process:
                 awaited(failure)
-            self.function.check(gathered(failure).tolist())
+            if self.function.has_checks:
+                self.function.check(gathered(failure).tolist())
         return [standing_for(y, used[i] if i in kept else None) for i, y in enumerate(outputs)]
 
     @property
@@ -107,14 +108,16 @@ class MeshProgram:
     ) -> Any:
         jax = need("jax", "a mesh")
         kept = {i: mesh.sharding(specs[i]) for i in self._kept}
-        gathered = {i: mesh.sharding(s) for i, s in enumerate(used) if s not in (None, specs[i])}
-
-        def divided(arrays: Sequence[Any], by: dict[int, Any]) -> list[Any]:
-            constrain = jax.lax.with_sharding_constraint
-            return [constrain(x, by[i]) if i in by else x for i, x in enumerate(arrays)]
+        parted = {
+            i: (mesh.sharding(s), mesh.sharding(specs[i]))
+            for i, s in enumerate(used)
+            if s is not None and s != specs[i]
+        }
 
         def run(*arrays: Any) -> Any:
-            return divided(self.function(*divided(arrays, gathered)), kept)
+            constrain = jax.lax.with_sharding_constraint
+            results = self.function.of_parted(arrays, parted)
+            return [constrain(y, kept[i]) if i in kept else y for i, y in enumerate(results)]
 
         run.__name__ = self.graph.name or "program"
         return jax.jit(run, donate_argnums=donate, compiler_options=self.options)

@@ -20,7 +20,7 @@ from retrograd.context_setting import Setting
 from retrograd.errors import ArgumentError, OptionError, ShapeError, nearest
 from retrograd.lazy_import import need
 from retrograd.runtime.backend import Array
-from retrograd.runtime.device_array import device_copy, pending
+from retrograd.runtime.device_array import device_copy, numbers_for, pending
 from retrograd.xla.agreement import collective
 
 # For each axis of an array the axes of the mesh that divide it, in order; the rest are whole.
@@ -240,7 +240,7 @@ def placed(array: Any, mesh: Mesh, spec: Spec) -> Any:
     sharding = mesh.sharding(spec)
     if isinstance(array, jax.Array):
         return jax.device_put(array, sharding)
-    given: Array = np.asarray(array)
+    given: Array = np.asarray(numbers_for(array, "xla"))
     with jax.enable_x64(True):
         return jax.make_array_from_callback(given.shape, sharding, lambda index: given[index])
 
@@ -305,11 +305,24 @@ class OnDevices:
     array: Any
     used: Spec | None = None
     device: Any = XLA
+    backend: str = "xla"
 
     def fetch(self) -> Array:
         """Put the whole together; in every process, where several have parts of it."""
         with collective(not self.array.is_fully_addressable):
             return np.array(gathered(self.array))
+
+    def divide(self, array: Any, used: bool) -> Any:
+        """Another array of this shape, divided as this one is, and used as it, if that is asked."""
+        found, used_by = resident(array), self.used if used else None
+        if found is None:
+            return array
+        jax = need("jax", "a mesh")
+        if found.sharding != self.array.sharding:
+            found = jax.device_put(found, self.array.sharding)
+        elif used_by == used_spec(array):
+            return array
+        return standing_for(found, used_by)
 
 
 def resident(array: Array) -> Any:

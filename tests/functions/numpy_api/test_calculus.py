@@ -34,6 +34,11 @@ def test_gradient() -> None:
         rg.gradient(rg.asarray(x), edge_order=3)
 
 
+def test_gradient_of_a_function_is_another_word() -> None:
+    with pytest.raises(rg.ArgumentError, match=r"rg.grad\(f\)"):
+        rg.gradient(lambda x: x * x)
+
+
 def test_trapezoid() -> None:
     y = numbers(1, (5, 4))
     for axis in (0, 1, -1):

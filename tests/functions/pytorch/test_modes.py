@@ -43,3 +43,15 @@ def test_modes() -> None:
     with before:
         assert not rg.is_grad_enabled()
     assert rg.is_grad_enabled()
+
+
+def test_compile_is_what_it_is_given():
+    @rg.compile()
+    def f(x):
+        return x * 2
+
+    assert f(rg.ones(2)).tolist() == [2.0, 2.0]
+    model = rg.nn.Linear(2, 1)
+    assert rg.compile(model, dynamic=True) is model
+    with pytest.raises(rg.ArgumentError, match="not int"):
+        rg.compile(3)

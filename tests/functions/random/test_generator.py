@@ -58,6 +58,23 @@ def test_distributions():
         assert z.std() == pytest.approx(0.5, abs=0.03)
 
 
+def test_categorical_draws_as_often_as_it_is_asked():
+    with rg.backend("reference"):
+        logits = np.log([[0.1, 0.7, 0.2], [0.5, 0.5, 1e-30]])
+        drawn = rg.random.Generator(5).categorical(logits, shape=(20000, 2))
+        assert drawn.shape == (20000, 2)
+        for i, p in enumerate([[0.1, 0.7, 0.2], [0.5, 0.5, 0.0]]):
+            counts = np.bincount(drawn.numpy()[:, i], minlength=3)
+            np.testing.assert_allclose(counts / 20000, p, atol=0.015)
+        # What the logits written out so often would draw.
+        wide = np.broadcast_to(logits, (20000, 2, 3))
+        assert (drawn == rg.random.Generator(5).categorical(wide)).all()
+        across = rg.random.Generator(5).categorical(logits.T, axis=0, shape=(20000, 2))
+        assert (drawn == across).all()
+        with pytest.raises(rg.ShapeError, match="broadcast"):
+            rg.random.Generator(5).categorical(logits, shape=(20000, 3))
+
+
 @pytest.mark.parametrize(
     ("low", "high", "dtype"),
     [

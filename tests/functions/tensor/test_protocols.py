@@ -44,6 +44,8 @@ def test_formatting_like_a_number():
     assert f"{rg.tensor([7]):03d}" == "007"
     assert f"{rg.ones(2)}" == str(rg.ones(2))
     assert "%.1f" % rg.tensor(2.0) == "2.0"  # noqa: UP031
+    with pytest.raises(TypeError, match=r"the format '\.3f' is one of a number.*set_printoptions"):
+        f"{rg.ones(2):.3f}"
 
 
 def test_equality_with_what_is_no_array():
@@ -271,10 +273,31 @@ def test_what_numpy_cannot_do_with_a_tensor():
     with pytest.raises(TypeError, match=r"np.isnat has no counterpart.*rg.isnan.*numpy\(\)"):
         np.isnat(x)
     array = np.ones(2)
+    x.requires_grad = True
     with pytest.raises(TypeError, match=r"takes no out: .*x = x \+ y"):
         array += x
+    with pytest.raises(TypeError, match="takes no out"):
+        np.add(array, array, out=x)
     with pytest.raises(TypeError, match="takes no where"):
         np.exp(x, where=array > 0)
+
+
+def test_an_array_is_changed_by_what_has_no_history():
+    """Gradient descent as somebody writes it who knows NumPy."""
+    x = np.array([[1.0, 2.0], [3.0, 5.0], [2.0, -1.0]])
+    y = x @ [0.5, -2.0]
+    loss: Any = lambda w: np.mean((x @ w - y) ** 2)
+    w = np.zeros(2)
+    held = w
+    for _ in range(200):
+        w -= 0.05 * rg.grad(loss)(w)
+    assert w is held
+    np.testing.assert_allclose(w, [0.5, -2.0], atol=1e-3)
+    counts = np.zeros(2, np.int64)
+    np.add(rg.asarray([1, 2]), counts, out=counts)
+    assert counts.tolist() == [1, 2]
+    with pytest.raises(rg.TraceError):
+        rg.jit(lambda x: np.add(x, 1, out=counts))(rg.asarray([1, 2]))
 
 
 def test_methods_of_ufuncs():

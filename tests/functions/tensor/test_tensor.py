@@ -123,6 +123,20 @@ def test_backward_with_a_seed():
         (x * x).backward()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_backward_of_one_element_starts_from_one_as_in_pytorch(dtype):
+    w = rg.tensor([[2.0]], dtype=dtype, requires_grad=True)
+    for _ in range(2):  # the second time by what was recorded
+        (w * w * w).backward()
+    assert w.grad.shape == (1, 1)
+    assert w.grad.tolist() == [[24.0]]
+    with pytest.raises(rg.GradientError, match=r"from a scalar, but .* \(0,\)"):
+        (w[0] * w[0])[:0].backward()
+    z = rg.tensor([1j], requires_grad=True)
+    with pytest.raises(rg.GradientError, match="from a real number"):
+        (z * z).backward()
+
+
 def test_backward_without_anything_to_differentiate():
     with pytest.raises(rg.GradientError, match="requires_grad"):
         rg.ones(3).sum().backward()
@@ -309,3 +323,17 @@ def test_an_unknown_device_is_refused():
     assert rg.ones(2, device="cpu").tolist() == [1, 1]
     with pytest.raises(rg.OptionError, match="cuda"):
         rg.zeros(2, device="cuda")
+
+
+def test_what_is_no_more_than_an_array_can_become_a_leaf():
+    for make in (
+        lambda: rg.full((), 0.3, requires_grad=True),
+        lambda: rg.full((2,), 0.3).detach().requires_grad_(),
+        lambda: rg.Tensor.dehydrated(np.ones(2)).requires_grad_(),
+        lambda: rg.full_like(rg.ones(2), 0.5, requires_grad=True),
+    ):
+        x = make()
+        assert x.requires_grad
+        assert x.is_leaf
+        (x * x).sum().backward()
+        assert (x.grad == 2 * x.detach()).all()

@@ -53,3 +53,28 @@ def test_what_is_held_out_comes_in_few_chunks() -> None:
     assert tokens.shape[2] == length
     assert tokens.shape[1] * length <= 60
     assert (targets >= 0).sum() == sum(len(s) - 1 for s in corpus.validation)
+
+
+def test_what_is_held_out_is_counted_as_what_it_is() -> None:
+    """One document of three windows, and others of one: windows are no documents."""
+    documents = ["abcdefgh", *["ab"] * 8, "c"]
+    corpus = Corpus(documents, context=4, seed=0, held_out=0.3)
+    first, second = corpus.summary(100).splitlines()
+    held = (len(corpus.validation), sum(len(s) - 1 for s in corpus.validation))
+    learned = (len(corpus.training), sum(len(s) - 1 for s in corpus.training))
+    assert first == (
+        f"To learn from: 7 documents in {learned[0]} windows of at most 4 tokens, "
+        f"{learned[1]} tokens"
+    )
+    assert second == (
+        f"Held out for validation: 3 documents in {held[0]} windows of at most 4 tokens, "
+        f"{held[1]} tokens"
+    )
+    # A document of n characters has n + 1 tokens to predict, the mark of its end among them.
+    assert learned[1] + held[1] == 9 + 8 * 3 + 2
+    assert learned[0] + held[0] == 3 + 8 + 1
+    alone = Corpus(["abc"], context=4).summary(100).splitlines()
+    assert alone == [
+        "To learn from: 1 document in 1 window of at most 4 tokens, 4 tokens",
+        "Held out for validation: nothing",
+    ]

@@ -11,6 +11,7 @@ import pytest
 import retrograd as rg
 from retrograd.io import CheckpointManager
 from retrograd.train.gpt import GPTTrainer, TextFile
+from retrograd.train.gpt import trainer as trainer_module
 from tests.train.gpt.runs import DOCUMENTS, SMALL
 
 
@@ -54,6 +55,37 @@ def test_steps_have_the_same_bits_however_they_are_divided_into_calls(options: A
                 break
         runs.append((losses, weights(trainer)))
     assert runs[0] == runs[1] == runs[2]
+
+
+@pytest.mark.usefixtures("reference")
+@pytest.mark.parametrize("small", [1, 4e7])
+def test_where_each_size_is_compiled_batches_are_of_few_shapes(
+    monkeypatch: pytest.MonkeyPatch, small: float
+) -> None:
+    monkeypatch.setattr(trainer_module, "SMALL_STEP_FLOPS", small)
+    runs = []
+    for each in (False, True):
+        monkeypatch.setattr(trainer_module, "compiles_each_size", lambda name, each=each: each)
+        trainer = GPTTrainer.fresh(DOCUMENTS, {**SMALL, "dtype": "float64", "steps": 6})
+        shapes: set[tuple[int, ...]] = set()
+        found: list[float] = []
+
+        def noted(tokens: Any, targets: Any, seen: Any = shapes) -> Any:
+            seen.add(tokens.shape)
+            return tokens, targets
+
+        monkeypatch.setattr(trainer, "_on_mesh", noted)
+        for most in (1, 3, 2):
+            losses, count = trainer.steps_at_once(most)
+            assert len(losses) <= most
+            found += [*losses, count]
+        if each:
+            assert {k for k, _, _ in shapes} == {6}
+            assert {t for _, _, t in shapes} <= ({2, 4, 6, 8} if small == 1 else {8})
+            assert trainer.step == len(found) - 3
+        runs.append((found, np.frombuffer(weights(trainer))))
+    np.testing.assert_allclose(runs[1][0], runs[0][0], rtol=1e-12)
+    np.testing.assert_allclose(runs[1][1], runs[0][1], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.usefixtures("reference")

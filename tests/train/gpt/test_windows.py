@@ -127,3 +127,22 @@ def test_a_text_shorter_than_a_sample(tmp_path: Path) -> None:
     assert decoded(found, found.batch(5, 1)[0][0]) == "only so mu"
     with pytest.raises(FileNotFoundError, match="no such file"):
         TextFile.read(tmp_path / "b")
+
+
+def test_what_is_held_out_is_counted_as_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("abcdefghij" * 100)
+    found = TextWindows(TextFile.read(path), 16, held_out=0.25)
+    tokens, _ = found.held_out(64)
+    whole, first, second = found.summary(64).splitlines()
+    assert whole == "1,000 characters as 1,000 tokens"
+    assert first == (
+        "To learn from: the first 750 characters, 750 tokens, 45 windows of 16 tokens in an epoch"
+    )
+    assert second == (
+        "Held out for validation: the last 250 characters, 250 tokens, of which a validation "
+        f"looks at {tokens.size} in {tokens.size // 16} windows"
+    )
+    assert 0 < tokens.size <= 250
+    alone = TextWindows(TextFile.read(path), 16, held_out=0.0).summary(64)
+    assert alone.splitlines()[2] == "Held out for validation: nothing"

@@ -161,6 +161,7 @@ def test_metrics_that_are_none() -> None:
         ([worst, worst], "same name"),
         ({"loss": worst}, "another name"),
         ([1.0], "is a function"),
+        ("accuracy", r"rg.metrics.Accuracy\(\), not 'accuracy'"),
     ):
         with pytest.raises(ArgumentError, match=match):
             named_metrics(given)
@@ -171,3 +172,26 @@ def test_metrics_that_are_none() -> None:
             evaluation(programs.averaged(programs.start), batches_of(rows(5)))
     with pytest.raises(ArgumentError, match="again and again"):
         fit(model(), squares, rows(5), optimizer=optim.SGD(lr=0.1), steps=1, validation=iter([]))
+
+
+def test_on_a_mesh_batches_are_divided_as_those_that_are_learned_from() -> None:
+    class Placement:
+        """Counts what it is given to divide."""
+
+        def __init__(self) -> None:
+            self.seen: list[tuple[int, tuple[int, ...]]] = []
+
+        def batch(self, arrays: Any, lead: int = 0) -> Any:
+            self.seen += [(lead, x.shape) for x in arrays]
+            return arrays
+
+    x = np.arange(38, dtype=np.float32).reshape(19, 2)
+    placement, model = Placement(), rg.nn.Linear(2, 1)
+    leaves, structure = rg.tree.flatten(model)
+    loss = lambda m, b: (m(b[0]) ** 2).mean()
+    evaluation = Evaluation(loss, structure, placement=placement)  # type: ignore[arg-type]
+    found = evaluation(tuple(leaves), batches_of((x, x[:, 0]), 2))
+    expected = (model(x) ** 2).mean().item()
+    assert found["loss"] == pytest.approx(expected, rel=1e-6)
+    alone, eight, last = [(0, (2, 2)), (0, (2,))], [(1, (8, 2, 2)), (1, (8, 2))], [(0, (1, 2))]
+    assert placement.seen == [*alone, *eight, *last, (0, (1,))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -30,6 +31,8 @@ def run_of(count: int = 3, **options: Any) -> TrainingRun:
     """A parameter that walks by 1 in each step."""
     data = [np.ones(1, np.float32)] * count
     given: dict[str, Any] = {"epochs": 2, "progress": False} | options
+    if "steps" in given:
+        del given["epochs"]
     return fit(
         np.zeros(1, np.float32), lambda p, b: -(p * b).sum(), data, optimizer=optim.SGD(lr=1.0),
         **given,
@@ -143,7 +146,86 @@ def test_the_buttons_of_a_dashboard(tmp_path: Path) -> None:
     ]
     scalars = [e["scalars"]["loss"] for e in board.events if "loss" in e.get("scalars", {})]
     assert scalars == run.history["loss"]
-    assert board.events[0]["norms"] == {"value": 1.0}
+    (first, *_) = [e["parameters"] for e in board.events if "parameters" in e]
+    assert first["value"]["gradient"] == 1.0
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+def test_who_looks_on_changes_no_bit(tmp_path: Path, backend: str) -> None:
+    """Norms of every third step, in steps of their own, against NumPy; and the parameters after
+    all steps against those of a run that nobody looks at."""
+    x = np.arange(8, dtype=np.float32)[:, None] / 8
+
+    class Keeps:
+        def __init__(self) -> None:
+            self.models = [np.array([0.0, 0.5, -1.0], np.float32)]
+
+        def on_step(self, run: TrainingRun) -> None:
+            self.models.append(run.model.numpy())
+
+    def go(**more: Any) -> TrainingRun:
+        return fit(
+            np.array([0.0, 0.5, -1.0], np.float32), lambda p, b: ((b * p - b) ** 2).mean(), x,
+            optimizer=optim.Adam(lr=optim.schedules.linear(0.1, 12)), steps=12, batch_size=2,
+            clip_grad_norm=0.1, progress=False, **more,
+        )  # fmt: skip
+
+    with rg.backend(backend):
+        plain = go()
+        keeps = Keeps()
+        with rg.dashboard(open=False) as board:
+            seen = go(dashboard=board, log_norms=3, folder=tmp_path / "a", callbacks=[keeps])
+        looped = go(log_norms=5, folder=tmp_path / "b")
+        each = go(log_norms=True, accumulate=2)
+        pairs = go(accumulate=2)
+    for run in (seen, looped):
+        assert run.model.numpy().tobytes() == plain.model.numpy().tobytes()
+        assert run.history["loss"] == plain.history["loss"]
+    assert each.model.numpy().tobytes() == pairs.model.numpy().tobytes()
+
+    lines = {e["step"]: e["parameters"]["value"] for e in board.events if "parameters" in e}
+    assert [*lines] == [3, 6, 9, 12]
+    text = (tmp_path / "a" / "log.jsonl").read_text().splitlines()
+    logged = [e for e in map(json.loads, text) if "parameters" in e]
+    assert {e["step"]: e["parameters"]["value"] for e in logged} == lines
+    assert all(e["memory"]["rss"] > 0 for e in logged)
+    for step, found in lines.items():
+        before, after = keeps.models[step - 1], keeps.models[step]
+        np.testing.assert_allclose(found["weight"], np.linalg.norm(before), rtol=1e-5)
+        np.testing.assert_allclose(found["update"], np.linalg.norm(after - before), rtol=1e-5)
+    five = (tmp_path / "b" / "log.jsonl").read_text().splitlines()
+    assert [e["step"] for e in map(json.loads, five) if "parameters" in e] == [5, 10]
+
+
+def test_norms_are_of_the_gradient_before_it_is_clipped(tmp_path: Path) -> None:
+    run = run_of(folder=tmp_path, log_norms=1, clip_grad_norm=1e-3)
+    text = (tmp_path / "log.jsonl").read_text().splitlines()
+    found = [e["parameters"]["value"] for e in map(json.loads, text) if "parameters" in e]
+    assert len(found) == run.step
+    assert {e["gradient"] for e in found} == {1.0}
+    assert found[0]["update"] < 1e-3
+
+
+def test_a_run_that_goes_on_is_shown_with_what_was_logged_before(tmp_path: Path) -> None:
+    def go(board: Any, steps: int, **more: Any) -> TrainingRun:
+        return run_of(dashboard=board, folder=tmp_path, steps=steps, **more)
+
+    with rg.dashboard(open=False) as first:
+        go(first, 4, checkpoint_every=2)
+        (tmp_path / "step-00000004.safetensors").unlink()  # as if it had been killed before
+    with rg.dashboard(open=False) as second:
+        run = go(second, 6, resume=True)
+        again = go(second, 3)
+    assert second.name != "training"
+    events = second.earlier[tmp_path.name]
+    losses = {e["step"]: e["scalars"]["loss"] for e in events if "loss" in e.get("scalars", {})}
+    assert [*losses.values()] == run.history["loss"]
+    assert [*losses] == [1, 2, 3, 4, 5, 6]
+    assert [e["step"] for e in events if "started" in e][-1] == 2
+    times = [e["time"] for e in events]
+    assert times == sorted(times)
+    losses_again = [e["scalars"]["loss"] for e in second.events if "loss" in e.get("scalars", {})]
+    assert losses_again == again.history["loss"]
 
 
 def test_a_profile() -> None:

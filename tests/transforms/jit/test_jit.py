@@ -132,3 +132,13 @@ def test_wrong_index_in_compiled_code_is_an_index_error():
     assert f(rg.arange(3.0), rg.tensor([0, -1])).tolist() == [0, 2]
     with pytest.raises(IndexError, match="3"):
         f(rg.arange(3.0), rg.tensor([0, 3]))
+
+
+def test_the_memory_that_a_call_takes_is_that_of_its_largest_program():
+    f = rg.jit(lambda x: rg.tanh(x @ x) @ x)
+    assert f.predicted_peak == 0
+    f(rg.ones((40, 40)))
+    first = f.predicted_peak
+    assert 2 * 6400 <= first < 10**6
+    f(rg.ones((3, 3)))
+    assert f.predicted_peak == first

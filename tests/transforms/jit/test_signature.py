@@ -115,6 +115,20 @@ def test_declared_sizes_stand_for_those_an_array_has():
             symbolic(given, wrong, "x")
 
 
+def test_an_error_of_sizes_tells_which_argument_has_no_name_for_its_own():
+    @rg.jit(shapes={"x": "N 4"})
+    def loss(w, x, y):
+        return ((x @ w - y) ** 2).mean()
+
+    with pytest.raises(rg.ShapeError, match="do not broadcast") as info:
+        loss(rg.ones(4), rg.ones((10, 4)), rg.ones(10))
+    (note,) = info.value.__notes__
+    assert "axis 0 of y has the size 10 of N and no name" in note
+    with pytest.raises(rg.ShapeError) as info:  # which has nothing to do with it
+        loss(rg.ones(3), rg.ones((10, 4)), rg.ones(9))
+    assert not hasattr(info.value, "__notes__")
+
+
 def test_integers_beyond_64_bits():
     assert [is_large(x) for x in (2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 1e30)] == [
         False, True, False, True, False,

@@ -21,7 +21,7 @@ from retrograd.eager.trace_buffer import listed_in
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.eager.trace_program import TraceProgram
 from retrograd.ir import Node, Provenance, Source, TensorType, made_by, provenance
-from retrograd.ir.source import user_place
+from retrograd.ir.source import call_itself, user_place
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array
 
@@ -52,6 +52,11 @@ class Call(CallBase):
     def source(self) -> Source | None:
         """The user's line that it was called from."""
         return Source(self.code, self.lasti) if self.code is not None else None
+
+    @property
+    def called(self) -> Callable[..., Any] | None:
+        """The function of the library that was called, where it is one."""
+        return None
 
     @property
     def leaves(self) -> list[Node | None]:
@@ -110,8 +115,11 @@ class Call(CallBase):
         """Add the gradients of operands to `found`, given those of results."""
 
     def made_here(self) -> Provenance:
-        """Where the call was."""
-        return Provenance(self.scope, self.source, None)
+        """Where the call was, and what was called."""
+        source = self.source
+        if source is not None and self.called is not None:
+            source = Source(source.code, source.lasti, *call_itself(self.called))
+        return Provenance(self.scope, source, None)
 
 
 class FunctionCall(Call):
@@ -141,6 +149,11 @@ class FunctionCall(Call):
         """What is known of calls like it."""
         found: CallKind = self.kernel.kind
         return found
+
+    @property
+    def called(self) -> Callable[..., Any]:
+        """The function of the library that was called."""
+        return self.kind.arguments.f
 
     def unfold(self) -> None:
         """Make the nodes of results, unless they are there."""

@@ -57,6 +57,11 @@ def gradient(
     >>> rg.gradient([0.0, 1.0, 4.0, 9.0]).tolist()
     [1.0, 2.0, 4.0, 5.0]
     """
+    if callable(x) and not hasattr(x, "__array__"):
+        raise ArgumentError(
+            "rg.gradient is NumPy's, of sampled values; the derivative of a function is "
+            "rg.grad(f)(x)"
+        )
     x = promote_to_float(x)
     always_several = dim is not None or spacing is not None
     axis = one_axis(axis, dim)

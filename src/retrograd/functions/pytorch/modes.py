@@ -9,6 +9,7 @@ from typing import Any
 from retrograd.coming_from.keywords import respells
 from retrograd.context_setting import Setting
 from retrograd.eager.modes import _GRAD, grad_enabled, no_grad, num_threads, recording_grad
+from retrograd.errors import ArgumentError
 from retrograd.functions.dtypes import result_type
 
 
@@ -123,3 +124,33 @@ def promote_types(type1: Any, type2: Any, /) -> Any:
     float64
     """
     return result_type(type1, type2)
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: Any = None,
+    disable: bool = False,
+) -> Any:
+    """`torch.compile`: the model, or function, itself. A program that is run operation by
+    operation is compiled by itself once it has returned often enough, with its gradient and its
+    optimizer, and for sizes that change; so there is nothing to ask for. Also a decorator. The
+    options are passed over.
+
+    `rg.jit(f)` compiles a function at its first call, as a whole; it takes and gives values,
+    without effects. `ArgumentError` for what cannot be called.
+
+    >>> import retrograd as rg
+    >>> model = rg.nn.Linear(2, 1)
+    >>> rg.compile(model) is model
+    True
+    """
+    if model is None:  # `@rg.compile(mode="max-autotune")`
+        return compile
+    if not callable(model):
+        raise ArgumentError(f"compile takes a function or a module, not {type(model).__name__}")
+    return model

@@ -16,6 +16,8 @@ from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
 from retrograd.functions.broadcasting import as_node, broadcast_to, integer, number
 from retrograd.functions.creation import asarray
 from retrograd.functions.indexing import take
+from retrograd.functions.manipulation import broadcast_to as stretched
+from retrograd.functions.manipulation import moveaxis
 from retrograd.functions.random import continuous
 from retrograd.functions.random.methods import Distributions
 from retrograd.functions.reductions import argmax
@@ -267,16 +269,20 @@ class Generator(Distributions):
         """
         return _bernoulli(Tensor(self._next()), p, shape)
 
-    def categorical(self, logits: ArrayLike, *, axis: int = -1) -> Tensor:
+    def categorical(self, logits: ArrayLike, *, axis: int = -1, shape: Any = None) -> Tensor:
         """Indices drawn with probabilities `softmax(logits)` along an axis, by the Gumbel trick.
 
-        The shape is that of the logits without the axis. `AxisError` for an axis that they do not
-        have.
+        By default the shape is that of the logits without the axis, which otherwise broadcasts to
+        the shape: `shape=(1000,)` draws so often from one distribution. `AxisError` for an axis
+        that the logits do not have, `ShapeError` where they do not broadcast.
 
         >>> import retrograd as rg
         >>> rg.random.Generator(0).categorical([-99.0, 0.0]).item()
         1
         """
+        if shape is not None:
+            last = moveaxis(logits, axis, -1)
+            logits, axis = stretched(last, (*as_shape(shape), last.shape[-1])), -1
         return _categorical(Tensor(self._next()), logits, axis)
 
     def permutation(self, x: int | Dim | ArrayLike) -> Tensor:

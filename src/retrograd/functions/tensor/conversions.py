@@ -6,10 +6,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from retrograd import backend_registry
 from retrograd.coming_from.keywords import respells
 from retrograd.eager.conversion import as_array
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.eager.leaf import stands_for_any
+from retrograd.eager.modes import current_backend
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions import elementwise as el
 from retrograd.functions.broadcasting import as_node
@@ -74,7 +77,7 @@ class Conversions:
 
     __slots__ = ()
 
-    clone = clone
+    clone = copy = clone
 
     @respells
     def to(
@@ -87,8 +90,8 @@ class Conversions:
     ) -> Any:
         """In another dtype: `x.to(rg.float64)`, `x.to("cpu", rg.float64)`, `x.to(other)`.
 
-        The tensor itself where nothing changes, unless `copy`. Devices other than the CPU are an
-        `OptionError`: there is one backend for a program.
+        The tensor itself where nothing changes, unless `copy`. For the device "cpu" it is fetched,
+        as by `cpu()`; others are an `OptionError`: there is one backend for a program.
         """
         for a in args:
             if isinstance(a, LazyTensor):
@@ -98,11 +101,18 @@ class Conversions:
             elif a is not None and not isinstance(a, Truth):
                 dtype = a
         on_cpu(device)
+        if device is not None:
+            self.cpu()
         kind = self.dtype if dtype is None else as_dtype(dtype)  # type: ignore[attr-defined]
         return el.astype(self, kind, copy=copy)
 
     def _as(self, kind: DType) -> Any:
         return el.astype(self, kind, copy=False)
+
+    def block_until_ready(self) -> Any:
+        """Itself, once its value is computed, as in JAX."""
+        self.computed()  # type: ignore[attr-defined]
+        return self
 
     def float(self) -> Any:
         """In float32; itself if it is."""
@@ -163,14 +173,23 @@ class Conversions:
         return self._as(other.dtype)
 
     def cpu(self) -> Any:
-        """This tensor: it is on the CPU."""
+        """This tensor, on the CPU: where a backend has it on its device, as `xla` and `wgpu` have
+        what they compute, it is fetched, and all backends take it from then on."""
+        x: Any = self
+        there = backend_registry.is_device(current_backend())
+        if x.is_computed or (there and not stands_for_any(x.node)):
+            x.value()
         return self
 
     def contiguous(self, *, memory_format: Any = None) -> Any:
         """This tensor: elements are in row-major order."""
         return self
 
-    resolve_conj = resolve_neg = cpu
+    def resolve_conj(self) -> Any:
+        """This tensor: elements are what they are."""
+        return self
+
+    resolve_neg = resolve_conj
 
     def is_contiguous(self) -> Truth:
         """Whether elements are in row-major order: they are."""
@@ -242,6 +261,8 @@ class Conversions:
     ) -> Any:
         """A tensor of a shape with one value everywhere, in this dtype unless one is given."""
         on_cpu(device)
+        if device is not None:
+            self.cpu()
         kind = self.dtype if dtype is None else as_dtype(dtype)  # type: ignore[attr-defined]
         value = as_array(fill_value, kind)
         if value.ndim:
@@ -275,6 +296,8 @@ class Conversions:
     ) -> Any:
         """A tensor of data, in this dtype unless one is given."""
         on_cpu(device)
+        if device is not None:
+            self.cpu()
         kind = self.dtype if dtype is None else as_dtype(dtype)  # type: ignore[attr-defined]
         made = LazyTensor.handle_class.of(np.array(as_array(data, kind)))
         return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined]

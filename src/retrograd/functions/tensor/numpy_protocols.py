@@ -404,6 +404,8 @@ def applied(
     if method != "__call__":
         return _by_method(space, ufunc, method, inputs, given)
     name = ufunc.__name__
+    if "out" in given and (arrays := _constants(space, inputs, given["out"])):
+        return getattr(ufunc, method)(*arrays, **options)
     dtype = given.pop("dtype", None)
     if given:
         raise DTypeError(f"np.{name} of a Tensor takes no {', '.join(sorted(given))}: {NO_PLACE}")
@@ -416,6 +418,15 @@ def applied(
     if dtype is not None:
         inputs = tuple(space.astype(space.asarray(x), dtype) for x in inputs)
     return found(*inputs)
+
+
+def _constants(space: Any, inputs: tuple[Any, ...], out: Any) -> list[Any]:
+    """The arrays of operands without a history where an array is written to, as `a += x` does:
+    nothing is lost then. Empty otherwise."""
+    tensors = [x for x in inputs if isinstance(x, space.Tensor)]
+    if any(isinstance(y, space.Tensor) for y in out) or any(x.requires_grad for x in tensors):
+        return []
+    return [np.asarray(x) if isinstance(x, space.Tensor) else x for x in inputs]
 
 
 def _is_default(key: str, value: Any) -> bool:

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from retrograd.coming_from.keywords import respells
-from retrograd.eager.backward import backward, is_retained, retain, warn_of_no_leaf
-from retrograd.eager.conversion import array_of, is_sought, number_of, scalar_of
+from retrograd.eager.backward import (
+    RemovableHandle,
+    backward,
+    is_retained,
+    register_on_leaf,
+    registered,
+    retain,
+    warn_of_no_leaf,
+)
+from retrograd.eager.conversion import array_of, as_array, is_sought, number_of, scalar_of
 from retrograd.eager.dispatch import operator, reflected
 from retrograd.eager.fast_path import install
 from retrograd.eager.immediate.install import install_immediate
 from retrograd.eager.lazy_tensor import Array, LazyTensor, leaf
 from retrograd.eager.listeners import is_held, listening
-from retrograd.eager.modes import _GRAD
+from retrograd.eager.modes import _GRAD, is_tracing, no_grad
 from retrograd.eager.program_cache import GRADIENTS
 from retrograd.eager.quick_dispatch import begin_run
 from retrograd.eager.trace_buffer import CURRENT, TraceBuffer
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.eager.weak_types import is_weak, weak, wide
-from retrograd.errors import DTypeError, GradientError, OptionError, ShapeError, TraceError
+from retrograd.errors import (
+    ArgumentError,
+    DTypeError,
+    GradientError,
+    OptionError,
+    ShapeError,
+    TraceError,
+)
 from retrograd.functions import (
     activations,
     contractions,
@@ -38,9 +54,18 @@ from retrograd.functions import complex as complex_parts
 from retrograd.functions import elementwise as el
 from retrograd.functions.dtypes import check_version
 from retrograd.functions.tensor.conversions import Conversions
+from retrograd.functions.tensor.device import CPU as CPU_DEVICE
 from retrograd.functions.tensor.dlpack import CPU, exported
 from retrograd.functions.tensor.html import donated, tensor_html, tensor_png
-from retrograd.functions.tensor.inplace import TEMPORARY, assign, change, check_is_held, take
+from retrograd.functions.tensor.inplace import (
+    TEMPORARY,
+    assign,
+    change,
+    check_changeable,
+    check_is_held,
+    stand_for,
+    take,
+)
 from retrograd.functions.tensor.inplace_methods import InPlaceMethods
 from retrograd.functions.tensor.namespace_methods import NamespaceMethods
 from retrograd.functions.tensor.numpy_protocols import applied, called
@@ -49,6 +74,16 @@ from retrograd.functions.tensor.size import Size, SymbolicSize, size_of
 from retrograd.ir import Dim, DType, Node
 from retrograd.ops.identity import StopGradient
 from retrograd.shared import completed
+
+
+def _only_element(x: Tensor) -> Tensor | None:
+    """The seed of a tensor of one element that is no scalar; None of any other."""
+    shape = x._type.shape
+    if not shape or not x._type.dtype.is_float:
+        return None
+    if any(not isinstance(n, int) or n != 1 for n in shape):
+        return None
+    return Tensor.of(np.ones(shape, x._type.dtype.dtype))
 
 
 def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,7 +141,7 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
     @property
     def device(self) -> str:
         """Where the elements are: on the CPU."""
-        return "cpu"
+        return CPU_DEVICE
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """This tensor, on a device: there is "cpu"."""
@@ -116,7 +151,9 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
 
     @property
     def requires_grad(self) -> bool:
-        """Whether `backward()` computes a gradient with respect to this tensor."""
+        """Whether `backward()` computes a gradient with respect to this tensor: True for one made
+        with `requires_grad=True`, such as the weights of a model, and for what is computed from
+        such. False for data, whose gradients nobody needs. May be set."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -132,13 +169,18 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
         off, `backward()` adds nothing to `.grad`.
         """
         if value and not self.dtype.is_inexact:
-            raise GradientError(f"only floating tensors have gradients, not {self.dtype}")
+            raise GradientError(
+                f"only floating tensors have gradients, not {self.dtype}; write 1.0 for 1, or give "
+                "dtype=rg.float32"
+            )
         if bool(value) != self._requires_grad:
             array = self.computed()  # wherever it is
             completed(lambda: self._require(bool(value), array))
         return self
 
     def _require(self, value: bool, array: Array) -> None:
+        if self.is_dehydrated():
+            self._hydrate()  # as a constant
         self._requires_grad = value
         self.become_leaf(array)
 
@@ -215,6 +257,34 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
                 made.share()
             return made
         return el.stop_gradient(self)._without_grad()
+
+    @property
+    def data(self) -> Tensor:
+        """The value without its history, as `detach()` gives it, of which in-place operations
+        change this tensor, too, also a leaf that requires a gradient: `p.data.fill_(0)`. It may be
+        set, to a tensor of any shape. What was computed before is not affected.
+        Slices of it are parts of this tensor: `p.data[2:4].fill_(1)`.
+
+        `GradientError` to change a tensor that was computed and requires a gradient: its history
+        would belong to another value.
+
+        >>> import retrograd as rg
+        >>> p = rg.tensor([1.0, 2.0], requires_grad=True)
+        >>> p.data.mul_(10).tolist(), p.tolist()
+        ([10.0, 20.0], [10.0, 20.0])
+        """
+        owner = weakref.ref(self)
+
+        def change_owner(new: Tensor) -> None:
+            x = owner()
+            if x is not None:
+                change_data(x, new)
+
+        return DataOf.made(self.detach(), change_owner)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        change_data(self, value)
 
     def _without_grad(self) -> Tensor:
         self._requires_grad = False
@@ -319,6 +389,12 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
 
     def __format__(self, spec: str) -> str:
         """A tensor with one element is formatted like its number: `f"{loss:.3f}"`."""
+        if spec and self._type.size != 1:
+            raise ArgumentError(
+                f"the format {spec!r} is one of a number, and this is a tensor of the shape "
+                f"{self.shape}; write {{x}} without a format, np.set_printoptions(precision=3), or "
+                "format x.mean() or x.tolist()"
+            )
         return format(self._number(self.value()), spec) if spec else str(self)
 
     def __hash__(self) -> int:
@@ -365,13 +441,62 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
     ) -> None:
         """Add the gradient of this tensor to `.grad` of every leaf that requires one.
 
-        A scalar starts from 1; any other shape needs a `seed` of that shape, the cotangent, which
-        PyTorch calls `gradient`. What is differentiated again is a function: see `rg.grad`.
+        A scalar starts from 1, and so does, as in PyTorch, a tensor of one element, say of the
+        shape [1]; any other shape needs a `seed` of that shape, the cotangent, which PyTorch calls
+        `gradient`. What is differentiated again is a function: see `rg.grad`.
         Afterwards this tensor is a constant without history, and a gradient that should go through
         it again is an error, unless `retain_graph`. Other results of the same computation keep
         their history.
         """
-        backward(self, seed if gradient is None else gradient, retain_graph)
+        seed = seed if gradient is None else gradient
+        backward(self, _only_element(self) if seed is None else seed, retain_graph)
+
+    def register_hook(self, hook: Callable[[Tensor], Any]) -> RemovableHandle:
+        """Have `hook(gradient)` called when `backward()` has found the gradient of this tensor;
+        what it returns, unless None, takes its place. Of a leaf that is the gradient of one
+        `backward()`, before it is added; of a tensor that was computed, that of what is computed
+        from it from here on. `remove()` of the result takes the hook back.
+
+        `GradientError` for a tensor that requires no gradient; under `jit` and the like, where
+        `rg.custom_vjp` is what changes a gradient on its way; and for what the hook returns if it
+        is of another shape or dtype.
+
+        >>> import retrograd as rg
+        >>> x = rg.tensor([1.0, 2.0], requires_grad=True)
+        >>> handle = x.register_hook(lambda g: g * 10)
+        >>> (x * x).sum().backward()
+        >>> x.grad.tolist()
+        [20.0, 40.0]
+        """
+        if not self._requires_grad:
+            raise GradientError(
+                f"register_hook() of a tensor that requires no gradient: {self.node.describe()}"
+            )
+        if is_tracing() or is_sought(self):
+            raise GradientError(
+                "register_hook() inside of a function that is traced or differentiated; "
+                "rg.custom_vjp changes a gradient on its way"
+            )
+        if self.is_source:
+            return register_on_leaf(self, hook)
+        known = _HOOKED.get(id(self))
+        if known is not None and known.of() is self and known.node is self._state:
+            return registered(known.hooks, hook)  # they are called in order
+        hooks: dict[int, Any] = {}
+        space = sys.modules["retrograd"]
+
+        def bwd(kept: Any, g: Tensor) -> tuple[Tensor]:
+            for each in list(hooks.values()):
+                given = each(g.detach())
+                g = g if given is None else given
+            return (g,)
+
+        hooked = space.custom_vjp(space.clone, lambda x: (space.clone(x), None), bwd)
+        self.rebind(hooked(self))
+        key = id(self)
+        of = weakref.ref(self, lambda _: _HOOKED.pop(key, None))
+        _HOOKED[key] = _Watched(of, self.node, hooks)
+        return registered(hooks, hook)
 
     def retain_grad(self) -> None:
         """Have `backward()` add to `.grad` of this tensor, too, though it is not a leaf: the
@@ -543,3 +668,78 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
 LazyTensor.handle_class = Tensor
 install(Tensor, TraceBuffer, TraceNode, Node, DType, CURRENT, _GRAD.get)
 install_immediate(Tensor, begin_run)
+
+
+class DataOf(Tensor):
+    """`x.data`, or a part of it: a constant whose changes in place are changes of x."""
+
+    __slots__ = ("_change_owner",)
+
+    _change_owner: Callable[[Tensor], None]
+
+    @classmethod
+    def made(cls, value: Tensor, change_owner: Callable[[Tensor], None]) -> DataOf:
+        """A handle on a constant, and what is told what it stands for after a change."""
+        made: Any = cls.of(_NOTHING)
+        made._change_owner = change_owner
+        LazyTensor.rebind(made, value)
+        return made
+
+    def rebind(self, new: LazyTensor) -> None:
+        """Stand for what a new handle does, and have the owner do so."""
+        super().rebind(new)
+        self._change_owner(self)
+
+    def replace(self, array: Array) -> None:
+        """Hold another array, as initial values are given, and have the owner do so."""
+        super().replace(array)
+        self._change_owner(self)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        part = super().__getitem__(key)
+        keys = key if isinstance(key, tuple) else (key,)
+        if not all(k is None or k is ... or isinstance(k, int | slice) for k in keys):
+            return part  # as in PyTorch, which copies then
+        return DataOf.made(part, lambda new: self.__setitem__(key, new.detach()))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        assign(self, key, value)
+
+    def _assign(self, cls: type, key: Any, value: Any) -> bool:
+        return False  # in memory: the owner would not know
+
+    def __copy__(self) -> Tensor:
+        return self.detach()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return Tensor.detach, (self.detach(),)
+
+
+_NOTHING = np.zeros(())
+
+
+class _Watched(NamedTuple):
+    """What was computed and has hooks, the node that calls them, and these."""
+
+    of: weakref.ref[Tensor]
+    node: Node
+    hooks: dict[int, Any]
+
+
+_HOOKED: dict[int, _Watched] = {}  # by id: equality of tensors is that of their elements
+
+
+def change_data(x: Tensor, value: Any) -> None:
+    """`x.data = value`."""
+    if x._requires_grad and not x.is_source:
+        raise GradientError(
+            f"the data of {x._type}, which was computed and requires a gradient, cannot be changed:"
+            " its history would belong to another value; write x = x.detach() first"
+        )
+    new = value.detach() if isinstance(value, Tensor) else Tensor.of(as_array(value).copy())
+    with no_grad():
+        check_changeable(x, "x = y")
+    if x._requires_grad and not new.dtype.is_inexact:
+        raise GradientError(f"only floating tensors have gradients, not {new.dtype}")
+    x.own()
+    stand_for(x, new)

@@ -28,6 +28,7 @@ def named(
     example: ones of one sample, one channel and as many elements along each axis as are `given`,
     with the `arguments` behind them, and the shape of the result."""
     f.__name__ = f.__qualname__ = name
+    f.__code__ = f.__code__.replace(co_name=name, co_qualname=name)  # for tracebacks and graphs
     x, y = (1, 1, *(given,) * rank), (1, 1, *(result,) * rank)
     call = f"rg.nn.functional.{name}(rg.ones({x}), {arguments})"
     f.__doc__ = f"{doc}\n\n>>> import retrograd as rg\n>>> {call}.shape\n{y}\n"

@@ -12,6 +12,7 @@ import numpy as np
 
 from retrograd import pytree
 from retrograd.coming_from.keywords import respells
+from retrograd.eager.backward import RemovableHandle
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import Array
 from retrograd.errors import FormatError, OptionError, RetrogradError, ShapeError, nearest
@@ -20,7 +21,9 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.sparse_grad import forget_gradients
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Provenance, as_dtype, provenance, remade
+from retrograd.ir.source import modules_are_called_by
 from retrograd.nn.module.buffer import Buffer
+from retrograd.nn.module.hooks import Hooks, called_with_hooks, register
 from retrograd.nn.module.html import module_html
 from retrograd.nn.module.parameter import Parameter
 from retrograd.nn.module.pytree import Composite, join, members, split, submodules, tensors
@@ -163,6 +166,9 @@ class Module(Composite):
             if called is not outer:
                 CALLED.set(called)
             remade(Provenance(scope, here.source, here.origin))
+            hooks = vars(self).get("_hooks")
+            if hooks:
+                return called_with_hooks(hooks, self, args, kwargs)
             return self.forward(*args, **kwargs)
         except RetrogradError as error:
             if not any(n.startswith("in module ") for n in getattr(error, "__notes__", ())):
@@ -172,6 +178,45 @@ class Module(Composite):
             if called is not outer:
                 CALLED.set(outer)
             remade(here)
+
+    # -- hooks -----------------------------------------------------------------------------------
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Have `hook(module, args)` called before `forward`; what it returns, unless None, are the
+        arguments. `remove()` of the result takes it back.
+        """
+        return register(self._hooks_of().before, (hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Have `hook(module, args, output)` called after `forward`; what it returns, unless None,
+        is the output. Under `jit` it is called when the function is traced.
+
+        >>> import retrograd as rg
+        >>> layer, seen = rg.nn.Linear(2, 3), []
+        >>> handle = layer.register_forward_hook(lambda m, args, out: seen.append(out.shape))
+        >>> _ = layer(rg.ones((4, 2)))
+        >>> seen
+        [(4, 3)]
+        """
+        return register(self._hooks_of().after, (hook, with_kwargs), prepend)
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Have `hook(module, grad_input, grad_output)` called when `backward()` has found the
+        gradients of the arguments of a call, tuples with None where there is none; what it returns,
+        unless None, are those of the arguments.
+        """
+        return register(self._hooks_of().backward, hook, prepend)
+
+    def _hooks_of(self) -> Hooks:
+        hooks: Hooks | None = vars(self).get("_hooks")
+        if hooks is None:
+            hooks = vars(self)["_hooks"] = Hooks()
+        return hooks
 
     # -- members ---------------------------------------------------------------------------------
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
@@ -306,9 +351,9 @@ class Module(Composite):
 
     def to(self, dtype: Any) -> Self:
         """Convert floating parameters and buffers to another floating dtype; gradients are lost.
-        The device "cpu", the only one, changes nothing."""
+        The device "cpu" is that of `cpu()`."""
         if dtype == "cpu":
-            return self
+            return self.cpu()
         if isinstance(dtype, str) and dtype.partition(":")[0] in ("cuda", "mps", "xpu", "gpu"):
             raise OptionError(
                 f"there is no device {dtype!r}: everything is on the one called 'cpu'"
@@ -323,7 +368,11 @@ class Module(Composite):
         return self
 
     def cpu(self) -> Self:
-        """The module as it is: all are on the one device that there is."""
+        """The module, with parameters and buffers on the CPU: those that a backend has on its
+        device are fetched, and all backends take them from then on."""
+        for _, m in tensors(self):
+            if isinstance(m.value, Tensor):
+                m.value.cpu()
         return self
 
     def float(self) -> Self:
@@ -427,3 +476,6 @@ def _of_generator(
         generator.load_state_dict({**generator.state_dict(), key: array})
 
     return lambda: generator.state_dict()[key], put
+
+
+modules_are_called_by(Module.__call__)

@@ -75,8 +75,8 @@ _cause(special.lgamma, special.digamma, special.zeta, special.gamma)(_POLE)
 _cause_of_derivative(el.sqrt)(
     Cause(
         "the derivative of sqrt at 0 is infinite",
-        "rg.sqrt(x + 1e-12); for the norm of a vector that may be 0, take the root of a maximum: "
-        "rg.sqrt(rg.maximum((v * v).sum(), 1e-12))",
+        "rg.sqrt(x + 1e-12); for the norm of a vector that may be 0 rg.linalg.vector_norm(v), "
+        "whose gradient there is 0",
     )
 )
 _cause_of_derivative(el.pow)(

@@ -62,11 +62,19 @@ def check_given(x: Node, array: Array) -> None:
         )
 
 
+# What operations of gradients are called that no user writes.
+PRODUCTS = {
+    "zmul": "zmul, a product that a gradient of 0 makes 0,",
+    "zzmul": "zzmul, a product that a factor of 0 makes 0,",
+    "zdiv": "zdiv, a quotient that a gradient of 0 makes 0,",
+}
+
+
 def _error(node: Node, array: Array, wrong: Array, given: Sequence[Array]) -> NonFiniteError:
     at = _first(wrong)
     cause = cause_of(node)
     lines = [
-        f"{node.op} gives {_kinds(array, wrong)}",
+        f"{PRODUCTS.get(node.op, node.op)} gives {_kinds(array, wrong)}",
         f"  computed by {node.describe()}",
     ]
     if node.origin is not None:

@@ -93,7 +93,7 @@ class OpCall:
             # It names the operation that was compiled, not this node.
             raise type(error)(f"{error.reason}: {node.describe()}", error.reason) from None
         except LoopLimitError as error:  # the program is one for all lines that do the same
-            if node.source is None or str(node.source) in str(error):
+            if not node.source or str(node.source) in str(error):
                 raise
             raise LoopLimitError(f"{error} (in {node.op} at {node.source})") from None
         except RetrogradError as error:

@@ -3,14 +3,14 @@ for caches and registers of one (tile groups, copies of matrices in the order of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from retrograd.ir import Dim, Graph, Node, evaluate
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import Memory, flat, hidden_names, regions_of
 from retrograd.schedule.fusion import UPDATES
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.memory.aliasing import update_temporaries
+from retrograd.schedule.memory.aliasing import is_check, take_inputs, update_temporaries
 from retrograd.schedule.memory.arena import ArenaLayout, Lifetime, layout
 from retrograd.schedule.planning.build import PlanBuilder
 from retrograd.schedule.planning.plan import lifetimes, may_end
@@ -25,7 +25,9 @@ class DevicePlanBuilder(PlanBuilder):
 
 class DevicePlan:
     """The kernels of a graph, in order, and its buffers; like `KernelPlan`. `bytes_of` says what a
-    buffer takes on the device, whose memory is given out in multiples of `alignment`."""
+    buffer takes on the device, whose memory is given out in multiples of `alignment`. Of the inputs
+    of `donate`, those that outputs may overwrite become their buffers: `donated` maps such outputs
+    to inputs. The first `checked` kernels, with all checks among them, overwrite none."""
 
     builder: type[PlanBuilder] = DevicePlanBuilder
 
@@ -34,6 +36,7 @@ class DevicePlan:
         graph: Graph,
         alignment: int,
         bytes_of: Callable[[Buffer], int | Dim] = lambda buffer: buffer.bytes,
+        donate: Collection[int] = (),
     ) -> None:
         self.source = graph
         self.bytes_of = bytes_of
@@ -45,6 +48,11 @@ class DevicePlan:
         self.kernels: list[Kernel] = block.kernels
         if any(isinstance(k.nodes[0].prim, tuple(UPDATES)) for k in self.kernels):
             update_temporaries(self.kernels)
+        self.donated: dict[int, int] = {}
+        if donate:
+            self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
+        checks = [at for at, k in enumerate(self.kernels) if is_check(k)]
+        self.checked = max(checks, default=-1) + 1
         self.every = list(flat(self.kernels))  # those that regions run included
         self.checks: list[Node] = [n for k in self.every for n in k.nodes if may_end(n)]
         self.numbers = {n: i for i, n in enumerate(self.checks, 1)}

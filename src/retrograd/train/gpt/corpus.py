@@ -41,11 +41,30 @@ class Corpus:
         training, validation = split_documents(documents, seed, held_out)
         self.training = self._samples(training, context)
         self.validation = self._samples(validation, context)
+        self._counts = len(training), len(validation)  # documents
         self._epochs = Epochs(len(self.training), seed)
         self._lengths = np.array([len(s) - 1 for s in self.training])
         self._starts = np.cumsum(self._lengths + 1) - self._lengths - 1
         end = np.zeros(context + 1, np.int32)  # so that there is a window at every start
         self._flat = np.concatenate([*self.training, end])
+
+    @property
+    def samples(self) -> int:
+        """Windows in an epoch."""
+        return len(self.training)
+
+    def summary(self, most: int) -> str:
+        """What there is to learn from and what is held out, for people. A validation looks at all
+        of it, however many tokens it takes at a time."""
+        del most
+        rows = zip(self._counts, (self.training, self.validation), strict=True)
+        parts = [
+            f"{counted(documents, 'document')} in {counted(len(samples), 'window')} of at most "
+            f"{self.context:,} tokens, {counted(sum(len(s) - 1 for s in samples), 'token')}"
+            for documents, samples in rows
+        ]
+        held = parts[1] if self._counts[1] else "nothing"
+        return f"To learn from: {parts[0]}\nHeld out for validation: {held}"
 
     def _samples(self, documents: Sequence[str], context: int) -> list[Array]:
         tokens = [np.array(self.tokenizer.encode(d), np.int32) for d in documents]
@@ -97,6 +116,15 @@ class Corpus:
         tokens, targets = padded(samples, length)
         shape = (chunks, size, length)
         return tokens.reshape(shape), targets.reshape(shape)
+
+
+def counted(n: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "window"), counted(2000, "token")
+    ('1 window', '2,000 tokens')
+    """
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def checksum_of(documents: Sequence[str]) -> str:

@@ -13,17 +13,20 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import optim, pytree
+from retrograd.backend_registry import compiles_each_size
 from retrograd.data import BPETokenizer
 from retrograd.data.bpe import tokenizer_from_state
 from retrograd.distributed.shardings import Shardings, dotted
 from retrograd.distributed.training import Placement
+from retrograd.eager.modes import current_backend
 from retrograd.errors import FormatError, NonFiniteError, OptionError, nearest
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager, load_checkpoint, structured
 from retrograd.memory_limit import check_new
-from retrograd.train.gpt.corpus import Corpus, checksum_of
+from retrograd.train.gpt.corpus import IGNORED, Corpus, checksum_of
 from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
 from retrograd.train.gpt.windows import TextFile, TextWindows, Tokenizer, byte_pairs
+from retrograd.train.parameter_norms import parameter_norms
 
 # Megatron's division: heads and the inner width of the MLP over the axis `model` of a mesh, so that
 # each block has two sums over it in each direction.
@@ -39,6 +42,10 @@ TENSOR_PARALLEL = Shardings(
 # A step of less work is done with others in one call, and they are padded to the same length.
 SMALL_STEP_FLOPS = 4e7
 MOST_ALIKE = 128  # steps
+# Where each size is a program of its own, calls are of so many steps, of which the last do nothing,
+# and lengths are multiples of this part of the context.
+FIXED_STEPS = 64
+LENGTHS = 4
 VALIDATION_TOKENS = 8192  # at a time
 
 
@@ -200,12 +207,14 @@ class GPTTrainer:
         # One program serves any number of steps; samples of every length where each step has one.
         varied = self._alike == 1 and model.documents
         shape = "K _ T" if varied else "K _ _"
+        self._fixed = min(FIXED_STEPS, config.steps) if compiles_each_size(current_backend()) else 0
         self._usual = corpus.usual_length(config.batch) if self._alike > 1 else None
         self._steps = rg.jit(
             self._many, donate=("leaves", "state"), shapes={"tokens": shape, "targets": shape}
         )
         self._losses = rg.jit(self._all_losses)
-        self._gradients: Any = rg.jit(rg.grad(token_loss))
+        self._looked = rg.jit(self._seen, shapes={"tokens": shape, "targets": shape})
+        self.seen: tuple[Any, Any] | None = None  # of a step that was looked at
 
     @property
     def model(self) -> GPT:
@@ -217,27 +226,43 @@ class GPTTrainer:
     def _many(self, leaves: Any, state: Any, tokens: Any, targets: Any) -> Any:
         """The steps with these batches. Those of the usual length have a branch of their own, which
         leaves out what is padding in them."""
-        usual = self._usual
 
         def one(carry: Any, batch: Any) -> Any:
-            leaves, state = carry
-            tokens, targets = batch
-            if usual is None or usual >= tokens.shape[1]:
-                loss, grads = self._loss_and_gradients(leaves, tokens, targets)
-            else:
-                loss, grads = rg.cond(
-                    (targets[:, usual:] < 0).all(),
-                    lambda: self._loss_and_gradients(leaves, tokens[:, :usual], targets[:, :usual]),
-                    lambda: self._loss_and_gradients(leaves, tokens, targets),
-                )
-            model, grads = (pytree.unflatten(self._structure, x) for x in (leaves, grads))
-            if self.config.clip is not None:
-                grads, _ = optim.clip_by_norm(grads, self.config.clip)
-            model, state = self.optimizer.update(model, grads, state)
-            return (pytree.flatten(model)[0], state), loss
+            if not self._fixed:
+                return step(carry, batch)
+            nothing = rg.zeros((), dtype=self.size.dtype)
+            return rg.cond(
+                (batch[1] >= 0).any(), lambda: step(carry, batch), lambda: (carry, nothing)
+            )
+
+        def step(carry: Any, batch: Any) -> Any:
+            new, state, loss, _ = self._one(*carry, *batch)
+            return (new, state), loss
 
         (leaves, state), losses = rg.scan(one, (leaves, state), (tokens, targets))
         return leaves, state, losses
+
+    def _one(self, leaves: Any, state: Any, tokens: Any, targets: Any) -> Any:
+        """A step: new leaves, new state, the loss, and gradients."""
+        usual = self._usual
+        if usual is None or self._fixed or usual >= tokens.shape[1]:
+            loss, found = self._loss_and_gradients(leaves, tokens, targets)
+        else:
+            loss, found = rg.cond(
+                (targets[:, usual:] < 0).all(),
+                lambda: self._loss_and_gradients(leaves, tokens[:, :usual], targets[:, :usual]),
+                lambda: self._loss_and_gradients(leaves, tokens, targets),
+            )
+        model, grads = (pytree.unflatten(self._structure, x) for x in (leaves, found))
+        if self.config.clip is not None:
+            grads, _ = optim.clip_by_norm(grads, self.config.clip)
+        model, state = self.optimizer.update(model, grads, state)
+        return pytree.flatten(model)[0], state, loss, found
+
+    def _seen(self, leaves: Any, state: Any, tokens: Any, targets: Any) -> Any:
+        """A step that is looked at: with norms of parameters, and gradients."""
+        new, state, loss, grads = self._one(leaves, state, tokens[0], targets[0])
+        return new, state, loss.reshape(1), (parameter_norms(leaves, grads, new), grads)
 
     def _loss_and_gradients(self, leaves: Any, tokens: Any, targets: Any) -> Any:
         model = pytree.unflatten(self._structure, leaves)
@@ -249,10 +274,15 @@ class GPTTrainer:
         losses, tokens = self.steps_at_once(1)
         return float(losses[0]), tokens
 
-    def steps_at_once(self, most: int) -> tuple[Array, int]:
+    def steps_at_once(self, most: int, looked: bool = False) -> tuple[Array, int]:
         """At least one and at most so many steps: the loss before each, and the number of tokens
-        they learned from. They have the bits of single steps."""
+        they learned from. They have the bits of single steps. Of one that is `looked` at, `seen`
+        holds norms of parameters (`parameter_norms`) and gradients."""
+        most = 1 if looked else most
+        most = min(most, self._fixed) if self._fixed else most
         tokens, targets = self.corpus.batches(self.step, most, self.config.batch, self._alike)
+        count = len(tokens)
+        tokens, targets = self._padded(tokens, targets)
         if self._model is not None:  # whoever has the model keeps it: its memory is not given away
             copies = [rg.asarray(x, copy=True) for x in pytree.flatten(self._model)[0]]
             self._leaves, self._model = copies, None
@@ -261,8 +291,13 @@ class GPTTrainer:
                 self.state = self.placement.state(self.state, self._leaves)
         given = self._on_mesh(tokens, targets)
         with rg.no_grad():
-            self._leaves, self.state, found = self._steps(self._leaves, self.state, *given)
-        losses = found.numpy()
+            if looked:
+                self._leaves, self.state, found, self.seen = self._looked(
+                    self._leaves, self.state, *given
+                )
+            else:
+                self._leaves, self.state, found = self._steps(self._leaves, self.state, *given)
+        losses = found.numpy()[:count]
         if not np.isfinite(losses).all():
             bad = int(np.argmin(np.isfinite(losses)))
             raise NonFiniteError(
@@ -273,16 +308,37 @@ class GPTTrainer:
         self.step += len(losses)
         return losses, int(np.count_nonzero(targets >= 0))
 
+    def _padded(self, tokens: Array, targets: Array) -> tuple[Array, Array]:
+        """Batches of several steps in one of few shapes, where each shape is a program of its own:
+        with steps that do nothing, and positions that do not count."""
+        if not self._fixed:
+            return tokens, targets
+        steps, _, length = tokens.shape
+        part = self.size.context if self._alike > 1 else max(self.size.context // LENGTHS, 1)
+        full = min(-(-length // part) * part, self.size.context)
+        room = (0, self._fixed - steps), (0, 0), (0, full - length)
+        return np.pad(tokens, room), np.pad(targets, room, constant_values=IGNORED)
+
     def _on_mesh(self, tokens: Any, targets: Any) -> Any:
         """Batches, several along the first axis, divided over the mesh if there is one."""
         if self.placement is None:
             return tokens, targets
         return self.placement.batch((tokens, targets), lead=1)
 
-    def gradients(self) -> GPT:
-        """The gradients of the loss of the next step's batch, in the places of the parameters."""
-        tokens, targets = self.corpus.batch(self.step, self.config.batch, self._alike)
-        return self._gradients(self.model, tokens, targets)
+    @property
+    def names(self) -> list[str]:
+        """The names of the parameters."""
+        return self._names
+
+    def predicted_peak(self) -> int:
+        """Bytes that a call of the largest program allocates."""
+        return max(p.predicted_peak for p in (self._steps, self._looked))
+
+    def place(self, step: int) -> dict[str, float]:
+        """Where a step is: its learning rate, and how many epochs it ends."""
+        rate = self.optimizer.lr
+        lr = rate(step - 1) if callable(rate) else rate
+        return {"lr": float(lr), "epoch": step * self.config.batch / self.corpus.samples}
 
     def validation_loss(self) -> float | None:
         """The mean of `-log p` over all tokens held out; None where there are none."""

@@ -19,6 +19,7 @@ from retrograd.data import BPETokenizer, CharTokenizer
 from retrograd.errors import FormatError
 from retrograd.files import StrPath, read_pieces
 from retrograd.functions.random.generator import Generator
+from retrograd.train.gpt.corpus import counted
 from retrograd.train.gpt.epochs import Epochs
 
 Array = np.ndarray[Any, Any]
@@ -122,6 +123,7 @@ class TextWindows:
         self.tokenizer = CharTokenizer(text.alphabet) if tokenizer is None else tokenizer
         self.checksum = text.checksum
         cut = text.size - int(text.size * held_out)
+        self._cut = cut
         self.training, _ = self._encoded(0, cut, folder)
         self.validation, self.validation_bytes = self._encoded(cut, text.size, folder)
         spare = len(self.training) - 1 - context
@@ -138,6 +140,31 @@ class TextWindows:
     def held_out_bytes_per_token(self) -> float:
         """How long a token is, on average over what is held out."""
         return self.validation_bytes / max(len(self.validation), 1)
+
+    @property
+    def samples(self) -> int:
+        """Windows in an epoch."""
+        return self._epochs.count
+
+    def summary(self, most: int) -> str:
+        """What there is to learn from and what is held out, for people; a validation takes at most
+        so many tokens at a time."""
+        size, tokens, held = self._cut, len(self.training), len(self.validation)
+        first = (
+            f"{counted(self.text.size, 'character')} as {counted(tokens + held, 'token')}\n"
+            f"To learn from: the first {counted(size, 'character')}, {counted(tokens, 'token')}, "
+            f"{counted(self.samples, 'window')} of {counted(self.context, 'token')} in an epoch"
+        )
+        _, targets = self.held_out(most)
+        seen = int(targets.size)
+        if not seen:
+            return f"{first}\nHeld out for validation: nothing"
+        windows = counted(int(np.prod(targets.shape[:2])), "window")
+        return (
+            f"{first}\nHeld out for validation: the last "
+            f"{counted(self.text.size - size, 'character')}, {counted(held, 'token')}, of which a "
+            f"validation looks at {seen:,} in {windows}"
+        )
 
     def _encoded(self, start: int, stop: int, folder: StrPath | None) -> tuple[Array, int]:
         """The tokens of some characters, and how many bytes these are."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import gnn, optim
+from retrograd.api.run_logs import LOG, EventReader, read_log
 from retrograd.errors import OptionError
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager
@@ -18,8 +20,9 @@ from retrograd.train.graph.model import Network, degrees
 from retrograd.train.graph.sources import Task
 from retrograd.train.graph.trainer import GraphConfig, GraphTrainer
 from retrograd.train.interrupt import StopRequest, stop_requests
+from retrograd.train.loop.log import JsonLines
 from retrograd.train.progress import Reporter, Silent
-from retrograd.train.run_log import write_configuration
+from retrograd.train.run_log import LINES, write_configuration
 from retrograd.train.subnormals import flushing
 from retrograd.train.watcher import Dashboard, Watcher
 
@@ -56,11 +59,13 @@ def train(
     resume: bool = False,
     source: Any = None,
     board: Dashboard | None = None,
+    log_norms: bool | int | None = None,
 ) -> GraphOutcome:
     """Learn the labels of a task; the outcome depends on the task and the configuration alone.
 
-    With `out`, checkpoints are left in that directory, and the options as `config.toml`; `source`
-    says there where the task is from. With `resume`, the latest one is gone on from, to the same
+    With `out`, checkpoints are left in that directory, the options as `config.toml`, and losses in
+    `log.jsonl`, with norms of parameters as `log_norms` says (see `fit`); `source` says there where
+    the task is from. With `resume`, the latest one is gone on from, to the same
     bits as if the run had never stopped. Ctrl-C (SIGINT) and SIGTERM end a run that has an `out`
     after the current step, with a checkpoint; so does the stop button of a `board`, which is shown
     the run.
@@ -81,11 +86,37 @@ def train(
     try:
         own = nullcontext() if manager is None else manager.lock()
         signals = nullcontext(StopRequest()) if manager is None else stop_requests()
-        with own, signals as stop, flushing():
-            path = _loop(trainer, manager, tell, stop, source, Watcher(board, _unit(task)))
+        with own, signals as stop, flushing(), _watched(trainer, manager, board, log_norms) as w:
+            path = _loop(trainer, manager, tell, stop, source, *w)
     finally:
         tell.close()
     return _outcome(trainer, path, stop.signal)
+
+
+@contextmanager
+def _watched(
+    trainer: GraphTrainer,
+    manager: CheckpointManager | None,
+    board: Dashboard | None,
+    looks: bool | int | None,
+) -> Iterator[tuple[Watcher, JsonLines | None]]:
+    """Who looks on, and the log; both have what the log has of a run that goes on."""
+    step, log = trainer.step, None
+    kept: list[Any] = []
+    if manager is not None:
+        log = JsonLines(manager.directory / LOG, step or None)
+        kept = read_log(log.path)
+        log.configured(step, asdict(trainer.config))
+    if board is not None:
+        name = "" if manager is None else manager.directory.absolute().name
+        board.begin(step, EventReader().read(kept), name)
+    sinks = [] if log is None else [log]
+    try:
+        unit, peak = _unit(trainer.task), trainer.predicted_peak
+        yield Watcher(board, unit, looks, sinks, peak), log
+    finally:
+        if log is not None:
+            log.close()
 
 
 def _unit(task: Task) -> str:
@@ -99,14 +130,21 @@ def _loop(
     stop: StopRequest,
     source: Any,
     watcher: Watcher,
+    log: JsonLines | None,
 ) -> Path | None:
     """Steps until the last or a request to stop; the last checkpoint."""
     config, count = trainer.config, len(trainer.task.labels)
-    ended = False
+    ended, unit = False, _unit(trainer.task)
     while trainer.step < config.steps and not ended:
-        loss = trainer.advance()
+        loss = trainer.advance(watcher.undisturbed(trainer.step) == 0)
         tell.update(trainer.step, loss, count)
-        watcher.update(trainer, loss, count)
+        watcher.update(trainer.step, loss, count, config.lr)
+        if trainer.seen is not None:
+            (norms, grads), trainer.seen = trainer.seen, None
+            watcher.looked(trainer.step, trainer.names, norms, grads, lambda: trainer.model)
+        if log is not None and trainer.step % max(config.steps // LINES, 1) == 0:
+            log.write(trainer.step, {"loss": loss, unit: count, "lr": config.lr})
+            log.flush()
         ended = bool(stop) or watcher.stopping
         due = trainer.step % config.checkpoint_every == 0 or watcher.wants_checkpoint()
         if manager is not None and due and trainer.step < config.steps and not ended:

@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
-from retrograd import gnn, optim
+from retrograd import gnn, optim, pytree
+from retrograd.distributed.shardings import dotted
+from retrograd.distributed.training import Placement
 from retrograd.errors import FormatError, NonFiniteError, OptionError
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager, structured
 from retrograd.memory_limit import check_new
 from retrograd.train.graph.model import Network, features_of
 from retrograd.train.graph.sources import Task
+from retrograd.train.parameter_norms import parameter_norms
 
 Array = np.ndarray[Any, Any]
 
@@ -98,28 +101,59 @@ class GraphTrainer:
         self.x, self._mask = rg.tensor(x), rg.tensor(self.train)
         self._labels = rg.tensor(np.maximum(task.labels, 0))
         self.step = 0
+        self.placement = Placement.here()
+        self._is_placed = self.placement is None
         # One program for every step, the first included: so a run may be cut anywhere.
         self._update = rg.jit(self._updated)
-        self._gradients = rg.jit(rg.grad(self._loss))
+        self._looked = rg.jit(self._seen)
+        self.names = [name for name, _ in self.model.named_parameters()]
+        self.seen: tuple[Any, Any] | None = None  # of a step that was looked at
+
+    def _place(self) -> None:
+        """Put all on the mesh: nodes, labels and edges divided as batches are, where their number
+        can be divided."""
+        self._is_placed = True
+        if (placement := self.placement) is None:
+            return
+        self.x, self._labels, self._mask = placement.batch((self.x, self._labels, self._mask))
+        (edges,) = placement.batch((self.graph.edges,), lead=1)
+        self.graph = self.graph.replace(edges=edges)
+        leaves, structure = pytree.flatten(self.model)
+        leaves = placement.model([dotted(path) for path in pytree.paths(self.model)], leaves)
+        self.model = pytree.unflatten(structure, leaves)
+        self.state = placement.state(self.state, leaves)
 
     def _loss(self, model: Network) -> Any:
         return gnn.classification_loss(model(self.x, self.graph), self._labels, self._mask)
 
-    def gradients(self) -> Network:
-        """The gradients of the next step's loss, in the places of the parameters."""
-        with rg.no_grad():
-            found: Network = self._gradients(self.model)
-        return found
-
     def _updated(self, model: Network, state: Any) -> Any:
-        loss, grads = rg.value_and_grad(self._loss)(model)
-        model, state = self.optimizer.update(model, grads, state)
-        return model, state, loss
+        return self._step(model, state)[:3]
 
-    def advance(self) -> float:
-        """One step; the loss before it."""
+    def _step(self, model: Network, state: Any) -> Any:
+        loss, grads = rg.value_and_grad(self._loss)(model)
+        new, state = self.optimizer.update(model, grads, state)
+        return new, state, loss, grads
+
+    def _seen(self, model: Network, state: Any) -> Any:
+        """A step that is looked at: with norms of parameters, and gradients."""
+        new, state, loss, grads = self._step(model, state)
+        before, slopes, after = ([p for _, p in m.named_parameters()] for m in (model, grads, new))
+        return new, state, loss, (parameter_norms(before, slopes, after), slopes)
+
+    def predicted_peak(self) -> int:
+        """Bytes that a call of the largest program allocates."""
+        return max(self._update.predicted_peak, self._looked.predicted_peak)
+
+    def advance(self, looked: bool = False) -> float:
+        """One step; the loss before it. Of one that is `looked` at, `seen` holds norms of
+        parameters (`parameter_norms`) and gradients."""
+        if not self._is_placed:
+            self._place()
         with rg.no_grad():
-            model, state, loss = self._update(self.model, self.state)
+            if looked:
+                model, state, loss, self.seen = self._looked(self.model, self.state)
+            else:
+                model, state, loss = self._update(self.model, self.state)
         value: float = loss.item()
         if not math.isfinite(value):
             raise NonFiniteError(

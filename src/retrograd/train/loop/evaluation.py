@@ -10,6 +10,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import pytree
+from retrograd.distributed.training import Placement
 from retrograd.errors import ArgumentError, ShapeError
 from retrograd.train.loop.batches import BatchSource, Group, samples_of
 from retrograd.train.loop.loss import loss_of
@@ -25,7 +26,7 @@ class Evaluation:
     A metric is a function `metric(model, batch)` to a scalar, of which the mean is taken as of the
     loss, or an object with `init()`, `step(state, predictions, targets)` and `result(state)`, as
     those of `rg.metrics`. The predictions and targets come from `predict(model, batch)`, which is
-    `model(batch[0]), batch[1]` where nothing else is said.
+    `model(batch[0]), batch[1]` where nothing else is said. On a mesh `placement` divides batches.
     """
 
     def __init__(
@@ -34,8 +35,9 @@ class Evaluation:
         structure: Any,
         metrics: Any = None,
         predict: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        placement: Placement | None = None,
     ) -> None:
-        self.loss, self.structure = loss, structure
+        self.loss, self.structure, self.placement = loss, structure, placement
         self.metrics = named_metrics(metrics)
         self.predict = predict or predicted
         self._programs: dict[Any, tuple[Any, Any]] = {}
@@ -63,10 +65,14 @@ class Evaluation:
     def _add(self, leaves: Leaves, totals: Any, group: Group) -> Any:
         single, loop = self._compiled(group)
         if group.count >= FEW:
-            return loop(leaves, totals, group.stacked(0, group.count))
+            return loop(leaves, totals, self._on_mesh(group.stacked(0, group.count), 1))
         for i in range(group.count):
-            totals = single(leaves, totals, group.batch(i))
+            totals = single(leaves, totals, self._on_mesh(group.batch(i), 0))
         return totals
+
+    def _on_mesh(self, batch: Leaves, lead: int) -> Leaves:
+        """A batch divided over the mesh, if there is one, as those that are learned from."""
+        return batch if self.placement is None else self.placement.batch(batch, lead)
 
     def _compiled(self, group: Group) -> tuple[Any, Any]:
         structure = group.structure
@@ -138,7 +144,8 @@ def named_metrics(metrics: Any) -> dict[str, Any]:
     if isinstance(metrics, Mapping):
         named = dict(metrics)
     else:
-        given = list(metrics) if isinstance(metrics, Sequence) else [metrics]
+        several = isinstance(metrics, Sequence) and not isinstance(metrics, str)
+        given = list(metrics) if several else [metrics]
         named = {_name(m): m for m in given}
         if len(named) < len(given):
             raise ArgumentError(

@@ -14,6 +14,7 @@ import retrograd as rg
 from retrograd.api.dashboard import Dashboard
 from retrograd.api.dashboard import dashboard as open_dashboard
 from retrograd.api.profile import profile as profiling
+from retrograd.api.run_logs import LOG, EventReader, read_log
 from retrograd.distributed.shardings import Shardings
 from retrograd.distributed.training import Placement
 from retrograd.errors import ArgumentError, IndexRangeError, NonFiniteError, OptionError
@@ -72,6 +73,7 @@ def fit(
     resume: bool | StrPath = False,
     callbacks: Any = (),
     log_every: int | None = None,
+    log_norms: bool | int | None = None,
     tensorboard: bool | StrPath = False,
     progress: bool | Reporter = True,
     dashboard: bool | Dashboard = False,
@@ -112,8 +114,10 @@ def fit(
 
     **The folder** gets checkpoints, every `checkpoint_every` steps (about once a minute where that
     is not given) and at the end, of which the last `keep` and the best stay; `log.jsonl` with the
-    loss of every `log_every`-th step; and `loss.svg` and `loss.html` at the end. `tensorboard` adds
-    events there, or in another folder. With `resume` the run goes on from the latest checkpoint,
+    loss of every `log_every`-th step; and `loss.svg` and `loss.html` at the end. With `log_norms`
+    the norms of each parameter, its gradient and its update are logged, too: of every step of this
+    number, or with True about once a second, as with a dashboard. `tensorboard` adds events there,
+    or in another folder. With `resume` the run goes on from the latest checkpoint,
     if there is one, here or in the folder that is given, to the same bits as if it had never
     stopped. Data without a `state_dict` has to give the same batches again for that.
 
@@ -155,6 +159,7 @@ def fit(
     for name, value in {
         "accumulate": accumulate, "validate_every": validate_every, "log_every": log_every,
         "checkpoint_every": checkpoint_every, "steps": steps, "epochs": epochs,
+        "log_norms": None if isinstance(log_norms, bool) else log_norms,
     }.items():  # fmt: skip
         if value is not None and (isinstance(value, bool) or value < 1):
             raise OptionError(f"fit: {name} is at least 1, not {value}")
@@ -191,7 +196,7 @@ def fit(
         steps, epochs, accumulate, validate_every, checkpoint_every,
         log_every=log_every or max((planned or 10 * LOGGED) // LOGGED, 1),
         validation=held_out,
-        evaluation=Evaluation(loss, programs.evaluating, metrics, predict),
+        evaluation=Evaluation(loss, programs.evaluating, metrics, predict, placement),
         watch=Watch(rule or EarlyStopping()), stops_early=rule is not None,
         schedulers=Schedulers(lr_scheduler),
         callbacks=Callbacks(callbacks), reporter=_reporter(progress),
@@ -209,8 +214,9 @@ def fit(
         went_on = _resume(loop, resume)
         if flush_subnormals:
             stack.enter_context(flushing())
-        plan.watcher = _watcher(dashboard, stack)
         plan.logs = _logs(folder, tensorboard, run.step if went_on else None, stack)
+        board = _board(dashboard, plan.manager, run.step, stack)
+        plan.watcher = Watcher(board, "samples", log_norms, plan.logs, programs.predicted_peak)
         stack.callback(stateful.leave, run)
         if average is not None:
             stack.callback(lambda: average.leave(programs.averages(run._carry)))
@@ -299,12 +305,21 @@ def _reporter(progress: bool | Reporter) -> Reporter:
     return reporter(sys.stderr, "samples") if progress else Silent()
 
 
-def _watcher(dashboard: bool | Dashboard, stack: ExitStack) -> Watcher:
+def _board(
+    dashboard: bool | Dashboard, manager: CheckpointManager | None, step: int, stack: ExitStack
+) -> Dashboard | None:
+    """What the run is shown on; it has what the log has of a run that goes on behind a step."""
     if dashboard is False:
-        return Watcher(None)
+        return None
+    folder = None if manager is None else manager.directory
     if dashboard is True:
-        dashboard = stack.enter_context(open_dashboard(controls=("stop", "checkpoint")))
-    return Watcher(dashboard, "samples")
+        runs = None if folder is None else folder.absolute().parent
+        made = open_dashboard(controls=("stop", "checkpoint"), runs=runs)
+        dashboard = stack.enter_context(made)
+    kept = [] if folder is None or not step else read_log(folder / LOG)
+    name = "" if folder is None else folder.absolute().name
+    dashboard.begin(step, EventReader().read(kept), name)
+    return dashboard
 
 
 def _logs(
@@ -313,7 +328,7 @@ def _logs(
     """The logs of a run that goes on after a step, or begins."""
     found: list[Log] = []
     if folder is not None:
-        found.append(JsonLines(Path(folder) / "log.jsonl", after))
+        found.append(JsonLines(Path(folder) / LOG, after))
     if tensorboard is True and folder is None:
         raise OptionError("fit: tensorboard=True writes into the folder of the run; give folder=")
     if tensorboard:

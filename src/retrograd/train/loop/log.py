@@ -53,7 +53,7 @@ class JsonLines:
             self.path.replace(make_directory(self.path.parent / "previous") / self.path.name)
 
     def configured(self, step: int, settings: Mapping[str, Any]) -> None:
-        self.write(step, {"settings": settings})
+        self.write(step, {"settings": settings, "started": round(time.time(), 3)})
 
     def write(self, step: int, values: Mapping[str, Any]) -> None:
         spent = round(self._spent + time.monotonic() - self._started, 3)

@@ -128,7 +128,7 @@ class TrainingLoop:
     def room(self) -> int:
         """How many steps there are until something is to be looked at."""
         plan, run, batches = self.plan, self.run, self.batches
-        found = [self.size]
+        found = [self.size, plan.watcher.undisturbed(run.step)]
         if plan.steps is not None:
             found.append(plan.steps - run.step)
         found += [
@@ -154,9 +154,10 @@ class TrainingLoop:
     # -- steps -----------------------------------------------------------------------------------
     def learn(self, group: Group) -> None:
         """Steps on a group of batches."""
-        start, each = 0, self.plan.accumulate
+        start, each, watcher = 0, self.plan.accumulate, self.plan.watcher
         while start < group.count:
-            steps = min((group.count - start) // each, self.size)
+            alone = max(watcher.undisturbed(self.run.step), 1)  # the one that is looked at
+            steps = min((group.count - start) // each, self.size, alone)
             if self.pending or (each > 1 and steps < 2):  # the batches of a step, one by one
                 self.pending.append((group.batch(start), group.structure))
                 start += 1
@@ -177,10 +178,11 @@ class TrainingLoop:
     def called(self, call: StepCall) -> Done:
         """Do the steps of a call."""
         programs, group = self.programs, call.group
+        looked = call.steps == 1 and self.plan.watcher.undisturbed(self.run.step) == 0
         if group is None:
-            return programs.accumulated(call.carry, call.batches)
+            return programs.accumulated(call.carry, call.batches, looked)
         if call.steps == 1:
-            return programs.one(call.carry, group, call.start)
+            return programs.one(call.carry, group, call.start, looked)
         if isinstance(self.batches, WholeBatch):
             return programs.repeated(call.carry, group, call.steps)
         return programs.many(call.carry, group, call.start, call.stop, call.each)
@@ -191,7 +193,7 @@ class TrainingLoop:
         began = time.perf_counter()
         done = self.called(call)
         spent = (time.perf_counter() - began) / call.steps
-        if not self.loops:
+        if not self.loops or done.seen is not None:
             return done
         if call.steps > 1:
             self.looped += 1
@@ -237,6 +239,11 @@ class TrainingLoop:
         run.loss = losses[-1]
         run._last = call._replace(carry=())  # which takes memory
         self.tell(losses, call.samples)
+        if done.seen is not None:
+            norms, slopes = done.seen
+            self.plan.watcher.looked(
+                run.step, self.programs.learning, norms, slopes, lambda: run.model
+            )
         if self.plan.callbacks.has("on_step"):
             self.plan.callbacks.call("on_step", run)
 
@@ -287,10 +294,21 @@ class TrainingLoop:
         first, every = run.step - len(losses), plan.log_every
         if plan.logs:
             for step in range(first + every - first % every, run.step + 1, every):
+                place = {"lr": run.rate_at(step - 1), "samples": samples // len(losses)}
+                if (epoch := self.epoch_at(step)) is not None:
+                    place["epoch"] = epoch
                 values = {name: run.history[name][step - 1] for name in self.by_step()}
                 for log in plan.logs:
-                    log.write(step, values)
-        plan.watcher.update(run, run.loss, samples)
+                    log.write(step, place | values)
+        plan.watcher.update(run.step, run.loss, samples, run.lr, self.epoch_at(run.step))
+
+    def epoch_at(self, step: int) -> float | None:
+        """How many epochs a step ends, where that can be told."""
+        if isinstance(self.batches, WholeBatch):
+            return float(step)
+        if self.batches.length is None:
+            return None
+        return round(step / -(-self.batches.length // self.plan.accumulate), 6)
 
     def by_step(self) -> list[str]:
         """The names of what is measured in every step."""
@@ -343,7 +361,7 @@ class TrainingLoop:
         self.measured(run.metrics)
         told = "  ".join(f"{name} {value:.4g}" for name, value in run.metrics.items())
         plan.reporter.message(f"step {run.step}: {told}")
-        plan.watcher.validated(run.step, run.metrics["val_loss"])
+        plan.watcher.validated(run.step, run.metrics)
         watched = run.metrics.get(plan.watch.rule.monitor)
         if watched is not None and plan.watch.better(watched):
             run.best = Best(watched, run.step, leaves, run.built(leaves))

@@ -97,10 +97,12 @@ class TrainingRun:
     @property
     def lr(self) -> float:
         """The learning rate of the next step."""
-        if self._lr is not None:
-            return self._lr
+        return self._lr if self._lr is not None else self.rate_at(self.step)
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate behind so many steps: of another one than the next by its schedule."""
         rate = self.optimizer.lr
-        return float(rate(self.step) if callable(rate) else rate)
+        return float(rate(step) if callable(rate) else rate)
 
     def gradients(self) -> Any:
         """The gradients of the loss on the batch of the last step, in the places of the model's
@@ -120,7 +122,8 @@ class TrainingRun:
         return self._saving()
 
     def plot(self, path: StrPath) -> None:
-        """Draw the losses and metrics over the steps: an `.svg`, or an `.html` to look closer."""
+        """Draw the losses and metrics over the steps: an `.svg`, an `.html` to look closer, or a
+        `.png` or `.pdf`, which need the extra `pictures`."""
         write_plot(self.history, path)
 
     def _repr_html_(self) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import optim, pytree
+from retrograd.distributed.shardings import dotted
 from retrograd.distributed.training import Placement
 from retrograd.eager.conversion import as_array
 from retrograd.errors import ArgumentError, GradientError, ShapeError
@@ -23,18 +24,28 @@ from retrograd.optim.parameters import learning_leaves
 from retrograd.train.loop.averaging import Averaging
 from retrograd.train.loop.batches import Group
 from retrograd.train.loop.loss import loss_of
+from retrograd.train.parameter_norms import parameter_norms
 
 Leaves = tuple[Tensor, ...]
 OPTION = bool | int | float | tuple | str  # kinds of options of an optimizer that are numbers
 
 
+class Seen(NamedTuple):
+    """What is shown of a step: `parameter_norms` of what learns, and its gradients."""
+
+    norms: Any
+    slopes: Any
+
+
 class Done(NamedTuple):
     """What steps have left: the carry, the loss of each, and what the loss function gave besides
-    it, of which leaves have a first axis of steps where there may be several."""
+    it, of which leaves have a first axis of steps where there may be several; of a step that was
+    looked at, what was seen."""
 
     carry: Leaves
     losses: np.ndarray[Any, Any]
     aux: Any
+    seen: Seen | None = None
 
 
 class TrainingStep:
@@ -64,6 +75,7 @@ class TrainingStep:
         self.evaluating = in_mode(model, False)
         self.names = [p.lstrip(".") or "value" for p in pytree.paths(model)]
         self.learns = learning_leaves(model)[1]
+        self.learning = [dotted(n) for n in self._learning(self.names)]
         self.size = len(leaves)
         state, self.state_structure = pytree.flatten(
             optimizer.init(model) if state is None else state
@@ -115,6 +127,11 @@ class TrainingStep:
     def _learning(self, leaves: Sequence[Any]) -> list[Any]:
         return [x for x, yes in zip(leaves, self.learns, strict=True) if yes]
 
+    def _seen(self, leaves: Sequence[Any], slopes: list[Any], new: Leaves) -> Seen:
+        """What is shown of a step that makes these leaves new ones."""
+        before, after = self._learning(leaves), self._learning(new[: self.size])
+        return Seen(parameter_norms(before, slopes, after), slopes)
+
     # -- what is traced --------------------------------------------------------------------------
     def _forward(self, model: Any, batch: Any) -> Any:
         """The loss, and with it the leaves of the model, of which computing it may have moved some:
@@ -160,9 +177,10 @@ class TrainingStep:
         means = [] if self.ema is None else self.ema.step(self.averages(carry), new)
         return (*new, *pytree.flatten(state)[0], *means)
 
-    def _step(self, carry: Leaves, lr: Any, batch: Any) -> Any:
+    def _step(self, carry: Leaves, lr: Any, batch: Any, looked: bool = False) -> Any:
         value, aux, leaves, slopes = self._gradients(carry[: self.size], batch)
-        return self._moved(leaves, slopes, carry, lr), value, aux
+        new = self._moved(leaves, slopes, carry, lr)
+        return new, value, aux, self._seen(leaves, slopes, new) if looked else None
 
     def _averaged_step(self, carry: Leaves, lr: Any, batches: Leaves, structure: Any) -> Any:
         """A step on batches along the first axis, as `accumulated` does it."""
@@ -174,7 +192,7 @@ class TrainingStep:
         start = (carry[: self.size], self._zeros(carry))
         (leaves, total), aux = rg.scan(body, start, batches)
         count = rg.asarray(np.asarray(float(batches[0].shape[0])))
-        new, value = self._finished(leaves, total, carry, count, lr)
+        new, value, _ = self._finished(leaves, total, carry, count, lr)
         return new, value, pytree.map(lambda x: x[-1], aux)
 
     def _zeros(self, carry: Leaves) -> Leaves:
@@ -190,10 +208,14 @@ class TrainingStep:
         sums = [t + g for t, g in zip(total, (value, *slopes), strict=True)]
         return tuple(after), tuple(sums), aux
 
-    def _finished(self, leaves: Leaves, total: Leaves, carry: Leaves, count: Any, lr: Any) -> Any:
+    def _finished(
+        self, leaves: Leaves, total: Leaves, carry: Leaves, count: Any, lr: Any,
+        looked: bool = False,
+    ) -> Any:  # fmt: skip
         """The step with the mean of the gradients of `count` batches."""
         value, *slopes = [t / count.astype(t.dtype) for t in total]
-        return self._moved(leaves, slopes, carry, lr), value
+        new = self._moved(leaves, slopes, carry, lr)
+        return new, value, self._seen(leaves, slopes, new) if looked else None
 
     # -- what is called --------------------------------------------------------------------------
     def rate(self) -> Tensor | None:
@@ -206,6 +228,10 @@ class TrainingStep:
             else Tensor.dehydrated(np.asarray(float(lr)))
         )
 
+    def predicted_peak(self) -> int:
+        """Bytes that a call of the largest program so far allocates; 0 where nobody tells."""
+        return max([p.predicted_peak for p in self._programs.values()], default=0)
+
     def _options(self) -> tuple[Any, ...]:
         """What a program takes for given, besides the model and the batch: the options of the
         optimizer now, which somebody may change."""
@@ -215,11 +241,11 @@ class TrainingStep:
             [v for g in groups for k, v in g.items() if k not in apart and isinstance(v, OPTION)]
         )
 
-    def one(self, carry: Leaves, group: Group, i: int) -> Done:
-        """A step on one batch."""
-        program = self._program(self._single, group.structure)
-        new, value, aux = program(carry, self.rate(), self.on_mesh(group.batch(i)))
-        return Done(new, value.value().reshape(1), aux)
+    def one(self, carry: Leaves, group: Group, i: int, looked: bool = False) -> Done:
+        """A step on one batch. To look at one takes another program, which gives the same bits."""
+        program = self._program(self._single, group.structure, looked)
+        new, value, aux, seen = program(carry, self.rate(), self.on_mesh(group.batch(i)))
+        return Done(new, value.value().reshape(1), aux, seen)
 
     def many(self, carry: Leaves, group: Group, start: int, stop: int, each: int = 1) -> Done:
         """Steps on some batches, `each` of them for a step, in one call."""
@@ -238,16 +264,18 @@ class TrainingStep:
         new, (values, aux) = program(carry, self.rate(), self.on_mesh(group.batch(0)), numbers)
         return Done(new, values.value(), aux)
 
-    def accumulated(self, carry: Leaves, batches: Sequence[tuple[Leaves, Any]]) -> Done:
+    def accumulated(
+        self, carry: Leaves, batches: Sequence[tuple[Leaves, Any]], looked: bool = False
+    ) -> Done:
         """A step on the mean of the gradients of several batches, which may be of any shapes."""
         leaves, total, aux = carry[: self.size], self._zeros(carry), None
         for batch, structure in batches:
             given = pytree.unflatten(structure, self.on_mesh(batch))
             leaves, total, aux = self._gather(leaves, total, given)
         count = Tensor.of(np.asarray(float(len(batches))))
-        finish = self._program(self._finish, None)
-        new, value = finish(leaves, total, carry, count, self.rate())
-        return Done(new, value.value().reshape(1), aux)
+        finish = self._program(self._finish, None, looked)
+        new, value, seen = finish(leaves, total, carry, count, self.rate())
+        return Done(new, value.value().reshape(1), aux, seen)
 
     def gradients(self, carry: Leaves, batch: Leaves, structure: Any) -> Any:
         """The gradients of a batch's loss, in the places of the model's parameters."""
@@ -267,15 +295,15 @@ class TrainingStep:
             found = self._programs[key] = make(structure, *more)
         return found
 
-    def _finish(self, _: Any) -> Any:
+    def _finish(self, _: Any, looked: bool) -> Any:
         def step(leaves: Leaves, total: Leaves, carry: Leaves, count: Any, lr: Any) -> Any:
-            return self._finished(leaves, total, carry, count, lr)
+            return self._finished(leaves, total, carry, count, lr, looked)
 
         return rg.jit(step)
 
-    def _single(self, structure: Any) -> Any:
+    def _single(self, structure: Any, looked: bool) -> Any:
         def step(carry: Leaves, lr: Any, batch: Leaves) -> Any:
-            return self._step(carry, lr, pytree.unflatten(structure, batch))
+            return self._step(carry, lr, pytree.unflatten(structure, batch), looked)
 
         return rg.jit(step)
 
@@ -285,7 +313,7 @@ class TrainingStep:
                 if each > 1:
                     new, value, aux = self._averaged_step(c, lr, batch, structure)
                 else:
-                    new, value, aux = self._step(c, lr, pytree.unflatten(structure, batch))
+                    new, value, aux, _ = self._step(c, lr, pytree.unflatten(structure, batch))
                 return new, (value, aux)
 
             return rg.scan(body, carry, batches)
@@ -295,7 +323,7 @@ class TrainingStep:
     def _repeating(self, structure: Any) -> Any:
         def steps(carry: Leaves, lr: Any, batch: Leaves, numbers: Any) -> Any:
             def body(c: Leaves, _: Any) -> Any:
-                new, value, aux = self._step(c, lr, pytree.unflatten(structure, batch))
+                new, value, aux, _ = self._step(c, lr, pytree.unflatten(structure, batch))
                 return new, (value, aux)
 
             return rg.scan(body, carry, numbers)

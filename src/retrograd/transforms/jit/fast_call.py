@@ -82,6 +82,12 @@ class FlatArguments:
         ]
 
     @property
+    def shapes(self) -> list[tuple[int, ...] | None]:
+        """The shapes of leaves; None of those that are no array."""
+        arrays = iter(self.arrays)
+        return [None if isinstance(key, StaticLeaf) else next(arrays).shape for key in self.keys]
+
+    @property
     def array_donors(self) -> list[int]:
         """The numbers of arrays that are donated."""
         kinds = LazyTensor, np.ndarray, np.generic
@@ -180,9 +186,13 @@ class CompiledFunction:
 
     def run(self, call: FlatArguments, gone: Donated) -> Any:
         """The result of a call, whose donated tensors are gone afterwards, unless it fails."""
-        arrays = call.arrays
+        return self.run_with(call.arrays, given_away(call), gone)
+
+    def run_with(
+        self, arrays: list[Any], handles: Sequence[tuple[int, LazyTensor]], gone: Any
+    ) -> Any:
+        """The same, of its arrays, and the tensors that are donated with the numbers of theirs."""
         arrays += self._around()
-        handles = given_away(call)
         try:
             for _, h in handles:  # first, so that nothing but the call has their arrays
                 h.donate(gone)

@@ -22,6 +22,7 @@ import numpy as np
 
 from retrograd import pytree
 from retrograd.backend_registry import is_device
+from retrograd.coming_from.keywords import respells
 from retrograd.eager import lazy_tensor, listeners
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import (
@@ -53,6 +54,7 @@ from retrograd.shared import own_lock
 from retrograd.tracing.arguments import leaf_names, positional
 from retrograd.tracing.module_state import WithState, settled, with_state
 from retrograd.tracing.scope import derivatives
+from retrograd.transforms.jit.device_call import DeviceSite
 from retrograd.transforms.jit.dynamic_shapes import (
     Axis,
     NamedProgram,
@@ -81,6 +83,7 @@ from retrograd.transforms.jit.signature import (
     refuse_large,
     specs_of,
     symbolic,
+    undeclared,
 )
 from retrograd.transforms.jit.traced_function import TracedFunction, as_number
 
@@ -155,6 +158,7 @@ class Jit(Generic[P, R]):
         self._check_names([x for x in self._donate if isinstance(x, str)])
         self._sites: tuple[CallSite, ...] = ()  # where the latest calls were, the last one first
         self._all_sites: dict[Any, CallSite] = {}
+        self._device_sites: tuple[DeviceSite, ...] = ()  # the same, where results stay on devices
         self._kinds = [kind(f, self._counts) for kind in TRACED_KINDS]
         self._gone = Donated(self._name, None, 0)
         self._differentiates: bool | None = None  # by a transform, as far as is known
@@ -187,7 +191,13 @@ class Jit(Generic[P, R]):
     def forget(self) -> None:
         """Trace again at the next call: what Python numbers stand for has changed."""
         with self._lock:
-            self._traces, self._families, self._sites, self._all_sites = {}, {}, (), {}
+            self._traces, self._families = {}, {}
+            self._forget_sites()
+
+    def _forget_sites(self) -> None:
+        """Recognise no call at once."""
+        self._all_sites.clear()
+        self._sites, self._device_sites = (), ()
 
     @overload
     def __get__(self, instance: None, owner: Any = ...) -> Self: ...
@@ -207,6 +217,13 @@ class Jit(Generic[P, R]):
         return {**self._counts, "signatures": sum(map(len, kept))}
 
     @property
+    def predicted_peak(self) -> int:
+        """Bytes that a call allocates at most at once, arena and outputs, as it was planned: of the
+        largest program so far; 0 where its backend plans none."""
+        programs = [getattr(t, "program", None) for t in list(self._traces.values())]
+        return max([getattr(p, "predicted_peak", 0) for p in programs], default=0)
+
+    @property
     def named_sizes(self) -> tuple[str, ...]:
         """Which sizes have got names, as they change between calls, and which have not, and why:
         as `"N is axis 0 of x, axis 0 of y"` and `"axis 1 of x: compiled for each size, as ..."`."""
@@ -222,17 +239,21 @@ class Jit(Generic[P, R]):
         call = None
         if (
             _TRACING.get() is None
-            and _BACKEND.get() == "llvm"
+            and ((backend := _BACKEND.get()) == "llvm" or self._device_sites)
             and listeners.BLOCK.get() is None
             and not (listeners.LISTENERS and _concerns_tapes(args, kwargs))
         ):
             gone = self._gone_here(*user_place()) if self._donate else None
             untracked = not grad_enabled()
-            result = self._served(args, kwargs, gone, untracked)
-            if result is MISSED and self._sites:
+            if backend != "llvm":
                 call = FlatArguments((args, kwargs))
-                if at_hand(call.leaves, untracked):
-                    result = self._served(args, kwargs, gone, untracked)
+                result = self._served_there(call, backend, gone, untracked)
+            else:
+                result = self._served(args, kwargs, gone, untracked)
+                if result is MISSED and self._sites:
+                    call = FlatArguments((args, kwargs))
+                    if at_hand(call.leaves, untracked):
+                        result = self._served(args, kwargs, gone, untracked)
             if result is not MISSED:
                 JIT["hits"] += 1
                 self._counts["calls"] += 1
@@ -249,6 +270,16 @@ class Jit(Generic[P, R]):
             result = site.serve(args, kwargs, gone, untracked)
             if type(result) is Pending:
                 result = result[0].finish(result, (args, kwargs))
+            if result is not MISSED:
+                return result
+        return MISSED
+
+    def _served_there(
+        self, call: FlatArguments, backend: str, gone: Donated | None, untracked: bool
+    ) -> Any:
+        """The same for programs that leave their results on a device."""
+        for site in self._device_sites:
+            result = site.serve(call, backend, gone, untracked)
             if result is not MISSED:
                 return result
         return MISSED
@@ -330,7 +361,12 @@ class Jit(Generic[P, R]):
                 TracedFunction, structure=call.structure, keys=call.keys, names=names,
                 asks=call.asks, donated=call.donated,
             )  # fmt: skip
-            call.plain = plain(self._traced_f)
+            try:
+                call.plain = plain(self._traced_f)
+            except ShapeError as error:
+                if note := undeclared(names, call.keys, call.declared, call.shapes):
+                    error.add_note(note)
+                raise
             if call.plain.loses_state:
                 self._return_state()
                 call.plain = plain(self._traced_f)
@@ -343,8 +379,7 @@ class Jit(Generic[P, R]):
             self._traced_f = with_state(self._f)
             self._traces.clear()
             self._families.clear()
-            self._all_sites.clear()
-            self._sites = ()
+            self._forget_sites()
 
     def _gone_here(self, code: CodeType | None, lasti: int) -> Donated:
         """What tensors hold that are donated by this line; the same as last time, in a loop."""
@@ -440,7 +475,12 @@ class Jit(Generic[P, R]):
 
     def _learn(self, traced: CompiledFunction, call: FlatArguments) -> None:
         """See to it that the next call like this one is recognised."""
-        if traced.needs_grad or not is_served(traced.program) or len(call.leaves) > LARGEST:
+        if not is_served(traced.program):
+            if DeviceSite.serves(traced, call):
+                others = [s for s in self._device_sites if s.signature != call.signature]
+                self._device_sites = (DeviceSite(traced, call), *others[: SITES - 1])
+            return
+        if traced.needs_grad or len(call.leaves) > LARGEST:
             return
         if any(map(lazy_tensor.is_weak, call.leaves)):
             return
@@ -570,8 +610,7 @@ class RedefinableJit(Jit):
         with self._lock:
             self._traces.clear()
             self._families.clear()
-            self._all_sites.clear()
-            self._sites = ()
+            self._forget_sites()
             self._differentiates = None
             self._kinds = [kind(self._f, self._counts) for kind in TRACED_KINDS]
 
@@ -603,6 +642,7 @@ def jit(
     shapes: Mapping[str, Any] | None = ...,
     explain: bool = ...,
 ) -> Callable[[Callable[P, R]], Jit[P, R]]: ...
+@respells
 def jit(
     f: Callable[..., Any] | None = None,
     *,

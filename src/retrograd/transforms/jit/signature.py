@@ -174,6 +174,29 @@ def symbolic(given: TensorType, spec: Any, label: str) -> TensorType:
     return given.with_shape(sizes)
 
 
+def undeclared(
+    names: Sequence[str], keys: Sequence[Any], declared: Sequence[bool], sizes: Sequence[Any]
+) -> str:
+    """What to add to an error of sizes where some arguments have declared names: which others have
+    an axis of the same size without a name; nothing if none has. `sizes` are the shapes, or None,
+    of the leaves `keys`."""
+    known = {
+        n: d
+        for key, told, shape in zip(keys, declared, sizes, strict=True)
+        for d, n in (zip(key.shape, shape, strict=True) if told and shape is not None else ())
+        if isinstance(d, Dim)
+    }
+    found = [
+        f"axis {axis} of {name} has the size {n} of {known[n]} and no name"
+        for name, told, shape in zip(names, declared, sizes, strict=True)
+        for axis, n in (enumerate(shape) if not told and shape is not None else ())
+        if n in known
+    ]
+    if not found:
+        return ""
+    return f"jit: {'; '.join(found)}. If it is the same size, declare it in shapes=, too"
+
+
 def listed(given: str | int | Sequence[Any], what: str) -> list[Any]:
     """The parameters that an option of `jit` names, by name or position."""
     found = [given] if isinstance(given, str | int) else given

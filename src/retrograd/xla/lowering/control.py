@@ -20,13 +20,20 @@ from retrograd.xla.lowering.rules import JaxTrace, lowers
 
 @lowers(Scan)
 def scan(t: JaxTrace, node: Node, *xs: Any) -> Any:
-    """`lax.scan`; a failure is one more carry."""
+    """`lax.scan`; a failure is one more carry. What is kept divided is carried so, and put together
+    in each step."""
     prim: Any = node.prim
     constants, carries, stacks = prim.parts(xs)
+    constants, stacks = ([t.whole(x) for x in values] for values in (constants, stacks))
+    parted = {k: found for k, x in enumerate(carries) if (found := t.parted.get(id(x)))}
 
     def step(carry: Any, given: Any) -> Any:
         inner = JaxTrace(t, carry[1])
+        for k, known in parted.items():
+            inner.part(carry[0][k], known.used, known.kept)
         outputs = inner.run(prim.body, [*constants, *carry[0], *given])
+        for k, known in parted.items():
+            outputs[k] = t.lax.with_sharding_constraint(outputs[k], known.kept)
         return (outputs[: prim.carries], inner.failures()), outputs[prim.carries :]
 
     start = (list(carries), t.failures())
@@ -34,6 +41,9 @@ def scan(t: JaxTrace, node: Node, *xs: Any) -> Any:
         step, start, list(stacks), length=int(prim.length), reverse=prim.reverse
     )
     return [*last, *ys]
+
+
+scan.takes_parted = True  # type: ignore[attr-defined]
 
 
 @lowers(WhileLoop)

@@ -38,6 +38,15 @@ class Check:
         self.error = error
 
 
+class Parted:
+    """A value that is kept divided over devices, by the sharding `kept`, and computed with by
+    another one, `used`: parameters that are fully sharded. Loops carry it as it is kept."""
+
+    def __init__(self, value: Any, used: Any, kept: Any) -> None:
+        self.value, self.used, self.kept = value, used, kept
+        self.whole: Any = None  # what is computed with, once that was asked for
+
+
 class JaxTrace:
     """What is known while JAX traces one program: JAX's modules, and the checks that were made.
 
@@ -58,6 +67,7 @@ class JaxTrace:
         self.failure = failure
         self.exact = False  # whether each product is rounded by itself, see `rounded`
         self.known: dict[Any, Any] = {}  # what rules have made, to be used again
+        self.parted: dict[int, Parted] = {}  # by the identity of the value
 
     def value(self, node: Node, given: Sequence[Any]) -> Any:
         """The value of a node, by the rule for its op."""
@@ -67,7 +77,22 @@ class JaxTrace:
                 f"the backend 'xla' has no {node.op}: {node.describe()}; compute it with "
                 "rg.backend('llvm')"
             )
+        if self.parted and not getattr(rule, "takes_parted", False):
+            given = [self.whole(x) for x in given]
         return rule(self, node, *given)
+
+    def part(self, value: Any, used: Any, kept: Any) -> None:
+        """Say that a value is divided in another way than it is computed with."""
+        self.parted[id(value)] = Parted(value, used, kept)
+
+    def whole(self, value: Any) -> Any:
+        """A value as it is computed with."""
+        found = self.parted.get(id(value))
+        if found is None:
+            return value
+        if found.whole is None:
+            found.whole = self.lax.with_sharding_constraint(value, found.used)
+        return found.whole
 
     def run(self, graph: Graph, arrays: Sequence[Any]) -> list[Any]:
         """The outputs of a graph, all of whose sizes are known."""

@@ -1,37 +1,49 @@
 // What the colour of a node says, and the legend of it.
 
+import { apart, within } from "./changes";
 import type { Model } from "./model";
 import { bytes, show, time } from "./text";
 
-export const MODES = ["role", "op", "dtype", "scope", "time", "memory", "gradient norm", "value norm", "kernel", "change"] as const;
+export const MODES = ["role", "op", "dtype", "scope", "time", "memory", "gradient norm", "value norm", "kernel", "change", "difference"] as const;
 export type Mode = (typeof MODES)[number];
 
 export interface Entry { colour: string; text: string }
-export interface Scheme { of: (id: number) => string; legend: Entry[]; missing: string; grouped?: boolean }
+export interface Scheme { of: (id: number) => string; legend: Entry[]; missing: string; grouped?: boolean; ofScope?: (scope: number) => string | undefined }
 
 const ROLES: Record<string, [number, number, string]> = {
   input: [42, 90, "input"], parameter: [32, 90, "parameter"], constant: [220, 8, "constant"],
   forward: [212, 75, "forward"], gradient: [330, 70, "gradient"], update: [145, 50, "update"],
 };
 const CHANGES: Record<string, [number, number, string]> = {
-  same: [220, 8, "unchanged"], added: [140, 60, "added"], changed: [42, 90, "changed"], removed: [0, 75, "removed"],
+  same: [220, 8, "unchanged"], added: [140, 60, "added"], changed: [42, 90, "changed"], moved: [265, 60, "moved"], removed: [0, 75, "removed"],
 };
 
 export function dark(): boolean {
   return document.documentElement.dataset.theme === "dark";
 }
 
+/** Whether the reader has chosen all colours: then boxes have the ground's, and outlines tell them apart. */
+export function forced(): boolean {
+  return window.matchMedia?.("(forced-colors: active)").matches ?? false;
+}
+
 export function tone(hue: number, saturation = 65): string {
+  if (forced()) return "Canvas";
   return dark() ? `hsl(${hue} ${saturation * 0.55}% 27%)` : `hsl(${hue} ${saturation}% 89%)`;
 }
 
-const GREY = () => (dark() ? "hsl(220 8% 24%)" : "hsl(220 10% 93%)");
+const GREY = () => (forced() ? "Canvas" : dark() ? "hsl(220 8% 24%)" : "hsl(220 10% 93%)");
 
 /** From pale to strong. */
 function heat(share: number): string {
   const t = Math.max(0, Math.min(1, share));
-  return dark() ? `hsl(${215 - 205 * t} ${35 + 45 * t}% ${22 + 22 * t}%)` : `hsl(${210 - 200 * t} ${55 + 35 * t}% ${94 - 30 * t}%)`;
+  if (forced()) return "Canvas";
+  const [low, middle, high] = dark() ? DARK : LIGHT, [from, to, at] = t < 0.5 ? [low, middle, 2 * t] : [middle, high, 2 * t - 1];
+  return `rgb(${from.map((c, i) => Math.round(c + (to[i] - c) * at)).join(" ")})`;
 }
+
+// Between these, text has contrast everywhere, which is not so along a circle of hues.
+const LIGHT = [[226, 238, 252], [252, 222, 150], [242, 136, 96]], DARK = [[31, 48, 74], [84, 54, 112], [150, 42, 40]];
 
 export function scheme(model: Model, mode: Mode): Scheme {
   switch (mode) {
@@ -39,7 +51,15 @@ export function scheme(model: Model, mode: Mode): Scheme {
     case "dtype": return listed(model, (id) => model.nodes[id].type.split("[")[0], "");
     case "scope": return listed(model, (id) => outer(model, id), "outside of scopes");
     case "kernel": return { ...listed(model, (id) => (model.kernelOf[id] < 0 ? "" : `kernel ${model.kernelOf[id]}`), "no kernel of its own"), grouped: true };
-    case "change": return fixed(model, CHANGES, (id) => model.nodes[id].change ?? "same");
+    case "difference": {
+      const far = apart(model), most = within(model, (id) => (far.has(id) ? id : undefined), (a, b) => ((far.get(b) as number) > (far.get(a) as number) ? b : a));
+      const found = graded(model, (id) => far.get(id), (x) => `${show(100 * x, 2)} %`, "not in both");
+      return { ...found, ofScope: (s) => { const id = most.get(s); return id === undefined ? undefined : found.of(id); } };
+    }
+    case "change": {
+      const kinds = within(model, (id) => model.nodes[id].change ?? "same", (a, b) => (a === b || b === "same" ? a : a === "same" ? b : "changed"));
+      return { ...fixed(model, CHANGES, (id) => model.nodes[id].change ?? "same"), ofScope: (s) => { const [hue, full] = CHANGES[kinds.get(s) ?? "same"]; return tone(hue, full); } };
+    }
     case "time": return graded(model, (id) => {
       const k = model.doc.kernels?.[model.kernelOf[id]];
       return k ? (k.ns ?? k.least_ns ?? undefined) : undefined;
@@ -81,7 +101,7 @@ function listed(model: Model, key: (id: number) => string, none: string): Scheme
 function graded(model: Model, value: (id: number) => number | undefined, text: (x: number) => string, none: string): Scheme {
   const found = model.nodes.map((r) => (model.folded[r.id] ? undefined : value(r.id)));
   const known = found.filter((v): v is number => v !== undefined && Number.isFinite(v) && v > 0);
-  const bad = dark() ? "hsl(0 85% 45%)" : "hsl(0 90% 62%)", zero = dark() ? "hsl(265 30% 30%)" : "hsl(265 60% 92%)";
+  const bad = forced() ? "Canvas" : dark() ? "hsl(0 85% 36%)" : "hsl(0 90% 66%)", zero = forced() ? "Canvas" : dark() ? "hsl(265 30% 30%)" : "hsl(265 60% 92%)";
   const legend: Entry[] = [];
   const low = known.reduce((a, b) => Math.min(a, b), Infinity), high = known.reduce((a, b) => Math.max(a, b), 0);
   const share = (v: number) => (high > low ? Math.log(v / low) / Math.log(high / low) : 0.5);

@@ -2,7 +2,11 @@
 
 import type { App, Spread } from "./app";
 import { button, make } from "./dom";
+import { heatMap } from "./heat";
 import type { NodeRecord, Summary } from "./types";
+import { isWeight, overTime } from "./weights";
+import { named } from "./lesson";
+import { inline, isSentence, typeset } from "./math";
 import { bytes, count, fill, show, time, toNumber } from "./text";
 
 export class Details {
@@ -37,14 +41,22 @@ export class Details {
     this.fact(list, "nodes", `${model.nodes.filter((r) => r.computed).length.toLocaleString("en")}`);
     this.fact(list, "inputs", String(doc.inputs.length));
     this.fact(list, "outputs", String(doc.outputs.length));
-    const ops = Object.entries(doc.ops).slice(0, 10).map(([op, n]) => `${op} ${n}`).join(", ");
-    this.fact(list, "operations", ops || "none");
-    this.panel.append(list, make("p", { class: "hint" },
+    this.fact(list, "operations", model.counted(Object.entries(doc.ops), 10) || "none");
+    this.panel.append(list, this.names(), make("p", { class: "hint" },
       "Click a node to read it. Double-click a scope to open or close it. Drag to move, wheel to zoom; the keys are under “?”."));
     if (doc.outputs.length) {
       this.panel.append(make("h3", {}, "Outputs"));
       this.panel.append(this.links([...new Set(doc.outputs)].slice(0, 40), (id) => model.nodes[id].outputs.map((k) => doc.output_names[k]).filter(Boolean).join(", ") || model.titles[id]));
     }
+  }
+
+  /** The switch between names that a reader of mathematics knows, and the real ones. */
+  private names(): HTMLElement {
+    const { app } = this, row = make("div", { class: "segments", role: "group", "aria-label": "Names" });
+    for (const [plain, text, title] of [[true, "Words", "Operations in words, nodes by the variables of your program"], [false, "Real names", "Operations and nodes as print(graph) calls them"]] as const) {
+      row.append(button(text, title, () => app.setPlain(plain), { "aria-pressed": String(app.model.plain === plain) }));
+    }
+    return row;
   }
 
   private problem(): void {
@@ -57,16 +69,21 @@ export class Details {
 
   private scope(id: number): void {
     const { model } = this.app, s = model.scopes[id];
-    this.panel.append(make("h2", {}, s.path.includes("⟨") ? s.name : s.path));
+    this.panel.append(make("h2", {}, s.path.includes("⟨") || s.path.includes("(") ? s.name : s.path));
+    if (s.call?.formula) this.panel.append(typeset(s.call.formula));
     const list = make("dl");
+    if (s.call) this.fact(list, s.path.endsWith(")") ? "function" : "module", s.call.name);
+    if (s.path.endsWith(")")) this.fact(list, "scope", s.path);
     this.fact(list, "nodes", s.count.toLocaleString("en"));
     if (s.backward) this.fact(list, "of these", `${s.forward} forward, ${s.backward} backward`);
     const inside = (n: number): boolean => { for (let x = n; x >= 0; x = model.scopes[x].parent) if (x === id) return true; return false; };
     const ops = new Map<string, number>();
     const within = model.scopes.map((x) => inside(x.id));
     for (const r of model.nodes) if (within[model.scopeOf[r.id]] && !model.folded[r.id]) ops.set(r.op, (ops.get(r.op) ?? 0) + 1);
-    this.fact(list, "operations", [...ops].sort((a, b) => b[1] - a[1]).slice(0, 12).map(([op, n]) => `${op} ${n}`).join(", "));
-    this.panel.append(list, button(this.app.open[id] ? "Close" : "Open", "Open or close this scope", () => void this.app.toggle(id).then(() => this.show())));
+    this.fact(list, "operations", model.counted(ops, 12));
+    this.panel.append(list);
+    this.source(s.call?.source ?? null);
+    this.panel.append(button(this.app.open[id] ? "Close" : "Open", "Open or close this scope", () => void this.app.toggle(id).then(() => this.show())));
   }
 
   private node(id: number): void {
@@ -77,8 +94,9 @@ export class Details {
     if (warning && doc.problem?.node !== id) this.panel.append(make("p", { class: "warning" }, warning));
     if (r.change && r.change !== "same") this.panel.append(make("p", { class: `change ${r.change}` }, r.change + (r.was ? `; it was ${r.was}` : "")));
     const list = make("dl");
-    this.fact(list, "number", `%${id}`);
-    this.fact(list, "operation", r.op);
+    if (!model.plain) this.fact(list, "number", `%${id}`);
+    this.fact(list, "operation", model.plain && model.word(r.op) !== r.op ? `${model.word(r.op)} (${r.op})` : r.op);
+    if (r.variable && !r.name) this.fact(list, "variable", r.variable);
     this.fact(list, "type", r.type);
     if (r.attrs) this.fact(list, "attributes", r.attrs);
     this.fact(list, "role", r.role + (r.order > 1 ? ` of order ${r.order}` : "") + (r.computed ? "" : ", not computed by this graph"));
@@ -89,10 +107,11 @@ export class Details {
     const k = model.kernelOf[id];
     if (k >= 0 && doc.kernels) this.fact(list, "kernel", `${k}: ${doc.kernels[k].text}`, doc.kernels[k].ns === null ? "" : `, ${time(doc.kernels[k].ns)}`);
     this.panel.append(list);
-    this.source(r);
+    this.source(r.source);
     this.rule(r);
     this.spreads();
     this.measures(r);
+    this.panel.append(...overTime(this.app, id));
     if (r.origin !== null) this.section("Gradient of", [r.origin]);
     if (r.gradient !== null && r.gradient !== undefined) this.section("Its gradient", [r.gradient]);
     const beside = model.nodes.filter((n) => n.origin === id).map((n) => n.id).filter((x) => !model.folded[x]);
@@ -112,14 +131,14 @@ export class Details {
       const r = this.app.model.nodes[id];
       const go = () => void this.app.focus(this.app.model.folded[id] ? this.app.model.users[id][0] ?? id : id);
       list.append(make("li", {}, make("button", { type: "button", class: "link", click: go },
-        make("span", { class: "id" }, `%${id}`), " ", text(id), make("small", {}, ` ${r.type}`))));
+        make("span", { class: "id" }, this.app.model.plain ? "" : `%${id}`), " ", text(id), make("small", {}, ` ${r.type}`))));
     }
     return list;
   }
 
-  private source(r: NodeRecord): void {
-    if (r.source === null) return;
-    const s = this.app.model.doc.sources[r.source], place = `${s.file}:${s.line}`;
+  private source(at: number | null): void {
+    if (at === null) return;
+    const s = this.app.model.doc.sources[at], place = `${s.file}:${s.line}`;
     const same = () => this.app.onFind?.(`line:${s.line} ${s.file.split(/[\\/]/).pop()}`);
     this.panel.append(make("h3", {}, "Source"), make("p", { class: "place" }, `${place} in ${s.function}`),
       s.text ? make("pre", { class: "source" }, s.text) : "",
@@ -136,10 +155,12 @@ export class Details {
   private rule(r: NodeRecord): void {
     if (r.rule === null || !r.inputs.length) return;
     const { model } = this.app, rule = model.doc.rules[r.rule];
-    const name = (key: string) => (key === "g" ? "g" : key === "y" ? "y" : model.label(r.inputs[Number(key)]));
-    const box = make("div", { class: "rule" }, make("p", {}, make("i", {}, "y"), ` = ${fill(rule.forward, name)}`));
-    const back = rule.back.map((t, i) => (t === null ? null : make("p", {}, `∂${model.label(r.inputs[i])} += ${fill(t, name)}`)));
-    if (back.some(Boolean)) box.append(...back.filter((x): x is HTMLParagraphElement => x !== null));
+    const self = named(model.label(r.id)), name = (key: string) => (key === "g" ? `∂${self}` : key === "y" ? self : named(model.label(r.inputs[Number(key)])));
+    const box = make("div", { class: "rule" }, typeset(`${self} = ${fill(rule.forward, name)}`));
+    rule.back.forEach((t, i) => {
+      const left = `∂${named(model.label(r.inputs[i]))}`;
+      if (t !== null) box.append(isSentence(t) ? make("p", {}, `${inline(left)}: ${t}`) : typeset(`${left} = ${fill(t, name)}`));
+    });
     this.panel.append(make("h3", {}, "Rule"), box);
   }
 
@@ -149,6 +170,7 @@ export class Details {
       ["downstream", "Downstream", "All that uses it (d)"], ["paths", "Paths to the loss", "All paths between it and the loss, and the gradients on them (p)"],
     ];
     const row = make("div", { class: "segments", role: "group", "aria-label": "Highlight" });
+    if (isWeight(this.app.model, this.app.selected)) kinds.splice(1, 0, ["gradient", "Its gradient", "The whole path of its gradient: forward to the loss, back from there, and its update"]);
     for (const [kind, text, title] of kinds) row.append(button(text, title, () => this.app.setSpread(kind), { "aria-pressed": String(this.app.spread === kind) }));
     this.panel.append(make("h3", {}, "Highlight"), row);
     const marked = this.app.view.marks.highlight;
@@ -170,10 +192,17 @@ export function summaryView(s: Summary, gradient = false): HTMLElement {
   }
   if (s.size === undefined) return box;
   const list = make("dl");
-  const facts: [string, number | undefined][] = [["size", s.size], ["min", s.min], ["max", s.max], ["mean", s.mean], ["norm", s.norm], ["zeros", s.zeros], ["NaN", s.nan], ["infinite", s.inf]];
-  for (const [name, x] of facts) if (x !== undefined) list.append(make("dt", {}, name), make("dd", { class: name === "NaN" || name === "infinite" ? "bad" : "" }, name === "size" ? x.toLocaleString("en") : show(x)));
+  const share = s.size ? ` (${show((100 * (s.zeros ?? 0)) / s.size, 3)} %)` : "";
+  const facts: [string, number | undefined, string?][] = [
+    ["size", s.size], ["min", s.min], ["max", s.max], ["mean", s.mean], ["std", s.std], ["norm", s.norm],
+    ["zeros", s.zeros, share], ["NaN", s.size ? s.nan ?? 0 : undefined], ["infinite", s.size ? s.inf ?? 0 : undefined]];
+  for (const [name, x, more = ""] of facts) if (x !== undefined) {
+    const bad = (name === "NaN" || name === "infinite") && x > 0;
+    list.append(make("dt", {}, name), make("dd", { class: bad ? "bad" : "" }, (Number.isInteger(x) ? x.toLocaleString("en").replace("-", "−") : show(x)) + more));
+  }
   if (s.bad) list.append(make("dt", {}, "first at"), make("dd", { class: "bad" }, `[${s.bad.join(", ")}]`));
   box.append(list);
+  if (s.map) box.append(heatMap(s, s.map));
   if (s.hist && s.hist.length > 1) box.append(histogram(s.hist, s.min as number, s.max as number, gradient));
   return box;
 }

@@ -16,8 +16,10 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** A button. What is read on it is part of its name, for who speaks to the computer. */
 export function button(text: string, title: string, click: () => void, attrs: Record<string, string> = {}): HTMLButtonElement {
-  return make("button", { type: "button", title, "aria-label": title, click, ...attrs }, text);
+  const name = /\w/.test(text) && !title.toLowerCase().includes(text.toLowerCase()) ? `${text}: ${title}` : title;
+  return make("button", { type: "button", title, "aria-label": name, click, ...attrs }, text);
 }
 
 export function download(name: string, content: Blob): void {

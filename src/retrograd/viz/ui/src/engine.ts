@@ -16,6 +16,7 @@ export function structureOf(model: Model): Structure {
     second: model.second, inputs, starts,
     parents: Int32Array.from(model.scopes, (s) => s.parent),
     backward: Int32Array.from(model.scopes, (s) => s.backward),
+    lanes: model.lanes ? { scopes: model.lanes.scopes, lane: model.lanes.lane } : undefined,
   };
 }
 

@@ -50,7 +50,7 @@ export function paintGroups(
     if (!named) continue;
     const top = g.ids.reduce((x, i) => (p.y[i] < p.y[x] ? i : x));
     pen.fillStyle = ink.edge;
-    pen.font = "600 10px system-ui, sans-serif";
+    pen.font = "600 12px system-ui, sans-serif";
     pen.textAlign = "left";
     pen.fillText(`kernel ${g.kernel}`, p.x[top], p.y[top] - AROUND - 4);
   }

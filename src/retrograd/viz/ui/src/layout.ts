@@ -7,7 +7,8 @@ import { comfortable, type Box, type Layered, type Member } from "./layered";
 
 export const NODE_W = 150, NODE_H = 42, SCOPE_W = 210, SCOPE_H = 60;
 export const SCOPE_PORT = 0.3; // where of its width a scope's forward edges begin and end
-const GAP_X = 22, GAP_Y = 34, BESIDE = 58, SMALL_GAP = 12, PAD = 18, TITLE = 26, WIDEST = 2600, TALLEST = 20000;
+export const BESIDE = 72; // between a forward node and the gradient nodes beside it
+const GAP_X = 22, GAP_Y = 34, SMALL_GAP = 18, PAD = 18, TITLE = 26, WIDEST = 2600, TALLEST = 20000, LANE_GAP = 110;
 const ENTRIES = 6; // edges from outside that a scope has ways for
 
 export interface Structure {
@@ -15,6 +16,7 @@ export interface Structure {
   inputs: Int32Array; starts: Int32Array; // inputs of node i: inputs[starts[i] .. starts[i + 1]]
   parents: Int32Array; // of scopes; -1 of the outermost, -2 of those that are not there
   backward: Int32Array; // gradient nodes in each scope
+  lanes?: { scopes: number[]; lane: Uint8Array }; // of a training step, and of each of its nodes
 }
 
 export interface Placed {
@@ -45,6 +47,7 @@ export class Layouter {
   private readonly clusters = new Map<number, Cluster>();
   private readonly boxes = new Map<string, Box>();
   private readonly rank: Int32Array;
+  private readonly mirrored: Uint8Array; // scopes of the backward lane, which flows upwards
 
   constructor(s: Structure) {
     this.s = s;
@@ -59,6 +62,9 @@ export class Layouter {
       else this.around[s.unit[i]].push(i);
     }
     this.entered = Array.from({ length: scopes }, () => new Set());
+    this.mirrored = new Uint8Array(scopes);
+    const up = s.lanes?.scopes[1] ?? -1;
+    for (let i = 0; i < scopes; i++) for (let p = i; p > 0 && up > 0; p = s.parents[p]) if (p === up) this.mirrored[i] = 1;
     this.rank = this.ranks();
     this.ties = this.lift();
   }
@@ -201,8 +207,8 @@ export class Layouter {
     for (const s of shown.slice().reverse()) {
       const o = this.order(s);
       const sizes = o.members.map((m): Member => (m >= 0 ? [...this.unitSize(m, beside), NODE_W / 2] : [size[~m][0], size[~m][1], SCOPE_PORT * size[~m][0]]));
-      const placed = this.arranged(o, sizes);
-      inner.set(s, placed);
+      const placed = s === 0 && this.s.lanes ? abreast(sizes) : this.arranged(o, sizes);
+      inner.set(s, this.mirrored[s] ? upsideDown(placed, sizes) : placed);
       size[s] = [placed.w + 2 * PAD, placed.h + 2 * PAD + TITLE];
     }
     const made = () => new Float32Array(scopes).fill(NaN);
@@ -232,7 +238,7 @@ export class Layouter {
       }
     }
     const stands = this.stands(open, beside);
-    return { x, y, sx, sy, sw, sh, ...this.edges(stands, ways, inwards), stands, width: size[0][0], height: size[0][1] - TITLE };
+    return { x, y, sx, sy, sw, sh, ...this.edges(stands, ways, inwards, beside), stands, width: size[0][0], height: size[0][1] - TITLE };
   }
 
   /** What is seen in the place of each node: itself, its forward node, or a closed scope. */
@@ -263,8 +269,8 @@ export class Layouter {
     return false;
   }
 
-  private edges(stands: Int32Array, ways: Map<number, Route>, inwards: Map<number, Route>): Pick<Placed, "from" | "to" | "kind" | "slot" | "many" | "first" | "routes" | "entries"> {
-    const { count, inputs, starts, second, folded } = this.s;
+  private edges(stands: Int32Array, ways: Map<number, Route>, inwards: Map<number, Route>, beside: boolean): Pick<Placed, "from" | "to" | "kind" | "slot" | "many" | "first" | "routes" | "entries"> {
+    const { count, inputs, starts, second, folded, lanes } = this.s;
     const known = new Map<number, number>(), routes = new Map<number, Route>(), entries = new Map<number, Route>();
     const from: number[] = [], to: number[] = [], kind: number[] = [], slot: number[] = [], many: number[] = [], first: number[] = [];
     for (let i = 0; i < count; i++) {
@@ -275,7 +281,8 @@ export class Layouter {
         if (folded[j]) continue;
         const u = stands[j];
         if (u === v) continue;
-        const type = second[j] ? 1 : second[i] ? 2 : 0;
+        if (!beside && !lanes && second[i] && u >= 0 && v >= 0) continue; // folded: edges of values tell the way back
+        const type = lanes ? (lanes.lane[i] !== lanes.lane[j] ? 2 : lanes.lane[i] === 1 ? 1 : 0) : second[j] ? 1 : second[i] ? 2 : 0;
         const exact = u >= 0 && v >= 0;
         const number = exact ? k - starts[i] : 0;
         const pair = this.between(u, v), key = (pair * 3 + type) * 16 + Math.min(number, 15);
@@ -294,6 +301,19 @@ export class Layouter {
       slot: Uint8Array.from(slot), many: Int32Array.from(many), first: Int32Array.from(first), routes, entries,
     };
   }
+}
+
+/** Lanes beside one another. */
+function abreast(sizes: Member[]): Box {
+  const x = new Float32Array(sizes.length), y = new Float32Array(sizes.length);
+  let left = 0;
+  sizes.forEach(([w], i) => { x[i] = left; left += w + LANE_GAP; });
+  return { x, y, w: Math.max(0, left - LANE_GAP), h: Math.max(0, ...sizes.map(([, h]) => h)) };
+}
+
+/** The same with what is below above. The ways of edges are left out: they are for going down. */
+function upsideDown(box: Box, sizes: Member[]): Box {
+  return { x: box.x, y: Float32Array.from(box.y, (y, i) => box.h - y - sizes[i][1]), w: box.w, h: box.h };
 }
 
 /** Layers by longest path. Cycles, which scopes may form, are cut at the member that comes first. */

@@ -7,18 +7,13 @@ import { dashboard } from "./dashboard";
 import { Details } from "./details";
 import { button, make } from "./dom";
 import { Engine } from "./engine";
+import { actions, Keys } from "./keys";
 import { Model } from "./model";
 import { Player } from "./player";
 import { Sidebar } from "./sidebar";
 import * as take from "./take";
 import { count } from "./text";
 import type { GraphDocument } from "./types";
-
-const KEYS: [string, string][] = [
-  ["/", "search"], ["arrows", "go to the next box that way"], ["Enter", "open or close a scope, or centre a node"], ["o", "open or close the scope of the selected node"],
-  ["u, d, p", "highlight upstream, downstream, paths to the loss"], ["+, −, 0", "zoom in, out, to fit"], ["Esc", "select nothing"],
-  ["s", "step through the backward pass"], ["n, N", "next, previous result"], ["t", "light or dark"], ["?", "this help"],
-];
 
 function theme(value: string): void {
   document.documentElement.dataset.theme = value;
@@ -28,17 +23,17 @@ function prefersDark(): boolean {
   return window.matchMedia?.("(prefers-color-scheme: dark)").matches ?? false;
 }
 
-function explore(doc: GraphDocument, root: HTMLElement): void {
-  const began = performance.now();
-  const engine = new Engine(), model = new Model(doc);
+function explore(doc: GraphDocument, root: HTMLElement, inLanes = true): void {
+  const engine = new Engine(), model = new Model(doc, inLanes);
   const live = make("div", { class: "unseen", "aria-live": "polite", role: "status" });
-  const canvas = make("canvas", { tabindex: "0", role: "application", "aria-label": "Graph. Arrow keys go from box to box, Enter opens a scope, slash searches, question mark lists all keys." });
+  const canvas = make("canvas", { tabindex: "0", role: "application", "aria-label": "Graph. Arrow keys go from box to box, Enter opens a scope, slash searches, x goes to the graph as text, question mark lists all keys." });
   const stage = make("div", { class: "stage" }, canvas);
   const side = make("nav", { class: "sidebar", "aria-label": "Lists" }), panel = make("aside", { class: "panel", "aria-label": "Details" });
-  const stepping = make("aside", { class: "panel stepping", "aria-label": "Step", "aria-live": "polite" });
-  const bar = make("div", { class: "player", role: "toolbar", "aria-label": "Player" });
+  const stepping = make("aside", { class: "panel stepping", "aria-label": "Step" });
+  const bar = make("div", { class: "player", role: "group", "aria-label": "Player" });
   const legend = make("div", { class: "legend", "aria-label": "Legend" });
   const header = make("header");
+  if (!model.nodes.length) stage.append(make("p", { class: "nothing" }, "This graph is empty: it has no inputs, no outputs and no operations."));
   root.append(header, make("main", {}, side, make("div", { class: "middle" }, stage, legend, bar), panel, stepping), live);
 
   const app = new App(model, engine, canvas, live);
@@ -63,7 +58,7 @@ function explore(doc: GraphDocument, root: HTMLElement): void {
 
   const modes = make("select", { "aria-label": "Colour by", title: "Colour by" });
   for (const mode of MODES) {
-    const has = mode === "change" ? Boolean(doc.compared) : mode === "kernel" || mode === "time" ? Boolean(doc.kernels) : mode.endsWith("norm") ? Boolean(doc.values) : true;
+    const has = mode === "change" ? Boolean(doc.compared) : mode === "difference" ? Boolean(doc.differences) : mode === "kernel" || mode === "time" ? Boolean(doc.kernels) : mode.endsWith("norm") ? Boolean(doc.values) : true;
     if (has) modes.append(make("option", { value: mode }, `colour: ${mode}`));
   }
   modes.value = app.mode;
@@ -77,14 +72,9 @@ function explore(doc: GraphDocument, root: HTMLElement): void {
     }));
   };
   app.onScheme.push(drawLegend);
+  app.onScheme.push(() => details.show());
   drawLegend();
 
-  const backward = model.nodes.some((r) => model.second[r.id]);
-  const fold = button("Fold backward", "Show the backward pass folded under the forward nodes, or beside them", () => {
-    void app.setBeside(!app.beside);
-    fold.setAttribute("aria-pressed", String(!app.beside));
-  }, { "aria-pressed": "false" });
-  fold.hidden = !backward;
   const stepper = button("Step", "Step through the backward pass (s)", () => player.toggleShown());
   stepper.hidden = !player.available;
   const menu = makeMenu("Take away", [
@@ -96,51 +86,69 @@ function explore(doc: GraphDocument, root: HTMLElement): void {
       navigator.clipboard?.writeText(text).catch(() => undefined);
     }],
   ]);
-  const help = () => dialog("Keys", make("dl", { class: "keys" }, ...KEYS.flatMap(([k, t]) => [make("dt", {}, k), make("dd", {}, t)])));
   const flip = () => { theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); app.restyle(); };
+  const foldUp = () => { void app.setBeside(!app.beside); fold.setAttribute("aria-pressed", String(!app.beside)); };
+  const fold = button("Fold backward", "Show the backward pass folded under the forward nodes, or beside them (f)", foldUp, { "aria-pressed": "false" });
+  fold.hidden = Boolean(model.lanes) || !model.nodes.some((r) => model.second[r.id]);
+  const lanes = button("Lanes", "Forward, backward and update of a training step side by side, or all in one", () => { root.replaceChildren(); explore(doc, root, !inLanes); }, { "aria-pressed": String(inLanes) });
+  lanes.hidden = !doc.updates;
+  const lists = button("Lists", "The graph as text, and other lists (x)", () => list(!document.body.classList.contains("listing")), { class: "narrow" });
+  const list = (open: boolean) => {
+    document.body.classList.toggle("listing", open); // where there is no room for it beside the picture
+    lists.setAttribute("aria-expanded", String(open));
+    if (open) { sidebar.open("outline"); sidebar.twin.focus(); }
+  };
+  side.addEventListener("keydown", (e) => { if (e.key === "Escape" && document.body.classList.contains("listing")) { list(false); lists.focus(); } });
+  const keys: Keys = new Keys(actions({
+    app, player, next, theme: flip, fold: foldUp, backward: !fold.hidden,
+    search: () => { search.focus(); search.select(); }, colours: () => modes.focus(), lists: () => list(true),
+    take: () => { menu.open = true; (menu.querySelector("button") as HTMLElement).focus(); }, help: () => help(),
+  }), canvas, bar);
+  const help = () => dialog("Keys", make("div", { class: "columns" }, ...keys.help()));
+  const skip = make("a", { href: "#graph-as-text", class: "skip" }, "To the graph as text");
+  skip.addEventListener("click", (e) => { e.preventDefault(); list(true); });
   header.append(
-    make("h1", { title: doc.name || "graph" }, doc.name || "graph"),
+    skip, make("h1", { title: doc.name || "graph" }, doc.name || "graph"),
     make("p", { class: "stats" }, `${count(model.nodes.length, "node")}, ${count(model.nodes.reduce((n, r) => n + r.inputs.length, 0), "edge")}`),
-    search, make("div", { class: "tools", role: "toolbar", "aria-label": "Tools" },
-      fold, stepper, modes, button("−", "Zoom out (-)", () => app.view.zoom(0.8)), button("+", "Zoom in (+)", () => app.view.zoom(1.25)),
+    search, make("div", { class: "tools", role: "group", "aria-label": "Tools" },
+      lists, lanes, fold, stepper, modes, button("−", "Zoom out (-)", () => app.view.zoom(0.8)), button("+", "Zoom in (+)", () => app.view.zoom(1.25)),
       button("Fit", "Fit the picture into the window (0)", () => app.view.fit()), menu, button("◐", "Light or dark (t)", flip), button("?", "Keys (?)", help)));
-
-  document.addEventListener("keydown", (e) => {
-    const target = e.target as HTMLElement;
-    if (e.ctrlKey || e.metaKey || e.altKey || target.closest("input, select, textarea, dialog")) return;
-    const act: Record<string, () => void> = {
-      "/": () => { search.focus(); search.select(); }, "?": help, t: flip, n: () => next(1), N: () => next(-1), s: () => { if (player.available) player.show(); },
-    };
-    if (!act[e.key]) return;
-    e.preventDefault();
-    act[e.key]();
-  });
+  for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
+    window.matchMedia?.(query).addEventListener("change", () => { theme(prefersDark() ? "dark" : "light"); app.restyle(); });
+  }
 
   void app.start().then(async () => {
     const linked = /^#node=(\d+)$/.exec(location.hash), id = linked ? Number(linked[1]) : (doc.focus ?? undefined);
     if (id !== undefined && id < model.nodes.length) await app.focus(id);
     details.show();
-    document.documentElement.dataset.ready = String(Math.round(performance.now() - began));
+    document.documentElement.dataset.ready = String(Math.round(performance.now()));
   });
   window.addEventListener("hashchange", () => {
     const linked = /^#node=(\d+)$/.exec(location.hash);
-    if (linked && Number(linked[1]) !== app.selected && Number(linked[1]) < model.nodes.length) void app.focus(Number(linked[1]));
+    if (linked && canvas.isConnected && Number(linked[1]) !== app.selected && Number(linked[1]) < model.nodes.length) void app.focus(Number(linked[1]));
   });
-  (window as unknown as { explorer: unknown }).explorer = { app, player }; // for tests and the curious
+  (window as unknown as { explorer: unknown }).explorer = { app, player, keys }; // for tests and the curious
 }
 
-function makeMenu(title: string, items: [string, () => void][]): HTMLElement {
+function makeMenu(title: string, items: [string, () => void][]): HTMLDetailsElement {
   const box = make("details", { class: "menu" }, make("summary", { role: "button" }, title));
   const list = make("div", { class: "items", role: "menu" });
   for (const [text, act] of items) list.append(make("button", { type: "button", role: "menuitem", click: () => { box.open = false; act(); } }, text));
   box.append(list);
-  box.addEventListener("keydown", (e) => { if (e.key === "Escape") { box.open = false; (box.firstElementChild as HTMLElement).focus(); } });
+  box.addEventListener("keydown", (e) => {
+    if (e.key === "Escape") { box.open = false; (box.firstElementChild as HTMLElement).focus(); }
+    const by = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0, all = [...list.children] as HTMLElement[];
+    if (!by || !box.open) return;
+    e.preventDefault();
+    const at = all.indexOf(document.activeElement as HTMLElement);
+    all[at < 0 ? (by > 0 ? 0 : all.length - 1) : (at + by + all.length) % all.length].focus();
+  });
   document.addEventListener("pointerdown", (e) => { if (!box.contains(e.target as Node)) box.open = false; });
   return box;
 }
 
 function dialog(title: string, ...content: Node[]): void {
-  const box = make("dialog", { "aria-label": title }, make("h2", {}, title), ...content, make("form", { method: "dialog" }, make("button", {}, "Close")));
+  const box = make("dialog", { "aria-label": title }, make("h2", { tabindex: "-1", autofocus: "" }, title), ...content, make("form", { method: "dialog" }, make("button", {}, "Close")));
   box.addEventListener("close", () => box.remove());
   document.body.append(box);
   box.showModal();

@@ -1,10 +1,11 @@
 // The document as a program wants it: users, scopes as a tree, what is folded into what.
 
-import type { GraphDocument, NodeRecord, Summary } from "./types";
-import { short, toNumber } from "./text";
+import { Lanes } from "./lanes";
+import type { Call, GraphDocument, NodeRecord, Summary } from "./types";
+import { lowered, short, toNumber } from "./text";
 
 const USUAL = {
-  family: "other", name: "", attrs: "", shape: "", scope: "", source: null, origin: null,
+  family: "other", name: "", variable: "", attrs: "", shape: "", scope: "", source: null, origin: null,
   inputs: [] as number[], role: "forward", order: 0, outputs: [] as number[], computed: true,
   rule: null, body: null,
 } as const;
@@ -14,7 +15,8 @@ const PART = 64; // members of such a part
 
 export interface Scope {
   id: number; path: string; name: string; parent: number; // -1 for the outermost, which is 0
-  children: number[]; nodes: number[]; count: number; forward: number; backward: number;
+  children: number[]; nodes: number[]; count: number; forward: number; backward: number; note: string;
+  call: Call | undefined; // what was called, of a call or a module
 }
 
 export class Model {
@@ -26,11 +28,15 @@ export class Model {
   readonly unit: Int32Array; // the forward node beside which a node is drawn, or itself
   readonly folded: Uint8Array; // constants that are written into the titles of their users
   readonly second: Uint8Array; // belongs to the backward side
-  readonly titles: string[];
+  titles: string[];
+  plain = true;
+  private readonly gradientOf = new Map<number, number>(); // of nodes that hold gradients
   readonly kernelOf: Int32Array;
+  readonly lanes: Lanes | undefined; // of a training step
+  readonly updating: ReadonlySet<number>; // nodes of its updates
   private readonly haystack: (string | undefined)[] = [];
 
-  constructor(doc: GraphDocument) {
+  constructor(doc: GraphDocument, inLanes = true) {
     this.doc = doc;
     this.nodes = doc.nodes.map((r, id) => ({ ...USUAL, ...r, id }) as NodeRecord);
     const n = this.nodes.length;
@@ -39,9 +45,12 @@ export class Model {
     this.second = Uint8Array.from(this.nodes, (r) => (r.order > 0 ? 1 : 0));
     this.markSecond();
     this.folded = Uint8Array.from(this.nodes, (r) => this.foldable(r) ? 1 : 0);
+    this.updating = new Set(doc.updates?.nodes);
+    this.lanes = inLanes && doc.updates ? new Lanes(this.nodes, this.second, doc.updates) : undefined;
     this.unit = this.units();
     this.scopeOf = new Int32Array(n);
     this.buildScopes();
+    for (const r of this.nodes) if (r.gradient !== null && r.gradient !== undefined && r.gradient !== r.id && !this.gradientOf.has(r.gradient)) this.gradientOf.set(r.gradient, r.id);
     this.titles = this.nodes.map((r) => this.titleOf(r));
     this.kernelOf = new Int32Array(n).fill(-1);
     (doc.kernels ?? []).forEach((k, i) => k.nodes.forEach((x) => (this.kernelOf[x] = i)));
@@ -57,7 +66,7 @@ export class Model {
   }
 
   private foldable(r: NodeRecord): boolean {
-    return r.role === "constant" && r.outputs.length === 0 && this.users[r.id].length > 0 && !r.change?.match(/added|removed|changed/);
+    return r.role === "constant" && r.outputs.length === 0 && this.users[r.id].length > 0 && (r.change ?? "same") === "same";
   }
 
   private units(): Int32Array {
@@ -65,7 +74,7 @@ export class Model {
     const pending: number[] = [];
     for (const r of this.nodes) {
       let at: number = r.id;
-      while (this.nodes[at].origin !== null) at = this.nodes[at].origin as number;
+      while (!this.lanes && this.nodes[at].origin !== null) at = this.nodes[at].origin as number;
       unit[r.id] = at;
       if (this.second[r.id] && at === r.id) pending.push(r.id);
     }
@@ -76,9 +85,9 @@ export class Model {
     return unit;
   }
 
-  private addScope(path: string, name: string, parent: number): number {
+  private addScope(path: string, name: string, parent: number, note = ""): number {
     const id = this.scopes.length;
-    this.scopes.push({ id, path, name, parent, children: [], nodes: [], count: 0, forward: 0, backward: 0 });
+    this.scopes.push({ id, path, name, parent, children: [], nodes: [], count: 0, forward: 0, backward: 0, note, call: undefined });
     if (parent >= 0) this.scopes[parent].children.push(id);
     return id;
   }
@@ -86,37 +95,47 @@ export class Model {
   private buildScopes(): void {
     this.addScope("", "", -1);
     const known = new Map<string, number>([["", 0]]);
-    const find = (path: string): number => {
-      const found = known.get(path);
+    this.lanes?.build((...of) => this.addScope(...of), this.nodes);
+    const find = (path: string, root = 0): number => {
+      const lane = root ? `${root} ` : "", found = path ? known.get(lane + path) : root;
       if (found !== undefined) return found;
-      let parent = 0, before = "", levels = 1;
+      let parent = root, before = "", levels = 1;
       const cuts: number[] = [];
-      for (let i = 1; i < path.length && levels < 32; i++) if (path[i] === "." || path[i] === "[") { cuts.push(i); levels++; }
+      for (let i = 0, depth = 0; i < path.length && levels < 32; i++) {
+        if (path[i] === "(") depth++;
+        else if (path[i] === ")" && depth) depth--;
+        if (i && !depth && (path[i] === "." || path[i] === "[")) { cuts.push(i); levels++; }
+      }
       for (const end of [...cuts, path.length]) {
         const prefix = path.slice(0, end);
-        let id = known.get(prefix);
+        let id = known.get(lane + prefix);
         if (id === undefined) {
           id = this.addScope(prefix, prefix.slice(before.length).replace(/^\./, ""), parent);
-          known.set(prefix, id);
+          known.set(lane + prefix, id);
         }
         parent = id;
         before = prefix;
       }
       return parent;
     };
-    for (const r of this.nodes) this.scopeOf[r.id] = find(r.scope);
+    for (const r of this.nodes) {
+      this.scopeOf[r.id] = this.lanes?.isHome(r.id) ? this.lanes.scopeOf(r.id) : find(r.scope, this.lanes?.scopeOf(r.id));
+    }
     this.moveLeaves();
     for (const r of this.nodes) { // what stands beside a forward node stands in its scope
       this.scopeOf[r.id] = this.scopeOf[this.unit[r.id]];
     }
     for (const r of this.nodes) this.scopes[this.scopeOf[r.id]].nodes.push(r.id);
     this.mergeOnlyChildren();
+    this.nameCalls();
+    this.lanes?.nameRules(this.scopes, this.nodes, this.doc.calls ?? []);
     for (const scope of [...this.scopes]) this.divide(scope);
     for (const scope of [...this.scopes]) this.groupLeaves(scope);
+    this.groupUnused();
     this.countAll();
   }
 
-  /** Inputs without a scope stand where they are used, if that is one scope. */
+  /** Inputs without a scope, and other names of them, stand where they are used, if that is one scope. */
   private moveLeaves(): void {
     const depth = this.scopes.map(() => 0);
     this.scopes.forEach((s, i) => { if (s.parent >= 0) depth[i] = depth[s.parent] + 1; });
@@ -124,21 +143,23 @@ export class Model {
       while (a !== b) if (depth[a] >= depth[b]) a = this.scopes[a].parent; else b = this.scopes[b].parent;
       return a;
     };
-    for (const r of this.nodes) {
-      if (r.inputs.length || r.scope || this.unit[r.id] !== r.id) continue;
-      const own = this.users[r.id].filter((u) => !this.second[u] || this.second[r.id]);
+    for (const r of [...this.nodes].reverse()) {
+      const stands = r.inputs.length === 0 || r.op === "alias"; // an input under another identity
+      if (!stands || r.scope || this.unit[r.id] !== r.id || this.lanes?.isHome(r.id)) continue;
+      const own = this.users[r.id].filter((u) => (this.lanes ? this.lanes.lane[u] === this.lanes.lane[r.id] : !this.second[u] || this.second[r.id]));
       const users = own.length ? own : this.users[r.id];
-      if (users.length) this.scopeOf[r.id] = users.map((u) => this.scopeOf[u]).reduce(common);
+      if (users.length && (own.length || !this.lanes)) this.scopeOf[r.id] = users.map((u) => this.scopeOf[u]).reduce(common);
     }
   }
 
   /** A scope that holds one scope and nothing else is shown as one: model.layers. */
   private mergeOnlyChildren(): void {
     for (const s of this.scopes) {
-      if (s.id === 0 || s.parent < 0) continue;
+      if (s.id === 0 || s.parent < 0 || s.path.startsWith("⟨")) continue;
       while (s.children.length === 1 && s.nodes.length === 0) {
         const child = this.scopes[s.children[0]];
-        s.name = child.path.slice(this.scopes[s.parent].path.length).replace(/^\./, "");
+        const outer = this.scopes[s.parent].path;
+        s.name = child.path.slice(outer.startsWith("⟨") ? 0 : outer.length).replace(/^\./, "");
         s.path = child.path;
         s.children = child.children;
         s.nodes = child.nodes;
@@ -149,6 +170,24 @@ export class Model {
         child.children = [];
       }
     }
+  }
+
+  /** Calls and layers by what was called, and their formula. */
+  private nameCalls(): void {
+    const calls = new Map((this.doc.calls ?? []).map((c) => [c.scope, c]));
+    for (const s of this.scopes) {
+      s.call = calls.get(s.path);
+      if (!s.call) continue;
+      if (s.path.endsWith(")")) s.name = s.call.of ? `${s.call.name}: ${s.call.of}` : s.call.name;
+      else if (s.name !== s.call.name) s.name += ` · ${s.call.name}`;
+    }
+  }
+
+  /** Whether a scope is closed at first: what was called is what the user knows it as. */
+  isCall(s: number): boolean {
+    const call = this.scopes[s].call;
+    if (call === undefined) return this.scopes[s].path === "⟨unused⟩";
+    return call.formula !== "" || call.scope.endsWith(")");
   }
 
   /** Puts the members of a crowded scope into parts, in order, and those into larger parts. */
@@ -217,6 +256,17 @@ export class Model {
     scope.nodes = kept;
   }
 
+  /** Puts inputs that nothing reads, and constants that are outputs only, out of the way. */
+  private groupUnused(): void {
+    const outer = this.scopes[0];
+    const unused = outer.nodes.filter((x) => this.unit[x] === x && !this.nodes[x].inputs.length && !this.users[x].length);
+    if (unused.length < 4 || unused.length === this.nodes.length) return;
+    const id = this.addScope("⟨unused⟩", "not used", 0), moved = new Set(unused);
+    this.scopes[id].nodes = outer.nodes.filter((x) => moved.has(this.unit[x]));
+    for (const x of this.scopes[id].nodes) this.scopeOf[x] = id;
+    outer.nodes = outer.nodes.filter((x) => !moved.has(this.unit[x]));
+  }
+
   private partName(chunk: number[]): string {
     const lines = new Map<string, number>();
     for (const x of chunk) {
@@ -231,6 +281,11 @@ export class Model {
   }
 
   private countAll(): void {
+    this.countNodes();
+    for (const s of this.scopes) if (s.call && s.backward && !s.forward && !this.lanes) s.name = `gradient of ${s.name}`;
+  }
+
+  private countNodes(): void {
     for (const r of this.nodes) {
       if (this.folded[r.id]) continue;
       for (let s = this.scopeOf[r.id]; s >= 0; s = this.scopes[s].parent) {
@@ -242,19 +297,50 @@ export class Model {
   }
 
   private titleOf(r: NodeRecord): string {
-    if (r.inputs.length === 0) return r.name || (r.role === "constant" ? r.attrs : r.op);
+    if (r.inputs.length === 0) return r.name || (r.role === "constant" ? r.attrs : this.word(r.op));
+    const op = this.sign(r);
     const call = r.inputs.some((x) => this.folded[x])
-      ? `${r.op}(${r.inputs.map((x) => (this.folded[x] ? short(this.nodes[x].attrs, 8) : "·")).join(", ")})`
-      : r.op;
-    return r.name ? `${r.name} = ${call}` : call;
+      ? `${op}(${r.inputs.map((x) => (this.folded[x] ? short(this.nodes[x].attrs, 8) : "·")).join(", ")})`
+      : op;
+    const name = r.name || (this.plain ? r.variable : "");
+    return name ? `${name} = ${call}` : call;
   }
 
-  /** How formulas call a node. */
+  /** The names of nodes and operations: those that a reader of mathematics knows, or the real ones. */
+  setPlain(plain: boolean): void {
+    this.plain = plain;
+    this.titles = this.nodes.map((r) => this.titleOf(r));
+  }
+
+  /** How the picture calls an operation: a function by its name, others by a word. */
+  private sign(r: NodeRecord): string {
+    const rule = r.rule === null ? undefined : this.doc.rules[r.rule];
+    return !this.plain || (r.family === "elementwise" && rule?.forward === `${r.op}(‹0›)`) ? r.op : this.word(r.op);
+  }
+
+  /** What an operation is called. */
+  word(op: string): string {
+    return this.plain ? (this.doc.words?.[op] ?? op) : op;
+  }
+
+  /** Operations with how often each, by what they are called, the most frequent first. */
+  counted(ops: Iterable<readonly [string, number]>, most: number): string {
+    const sums = new Map<string, number>();
+    for (const [op, n] of ops) sums.set(this.word(op), (sums.get(this.word(op)) ?? 0) + n);
+    return [...sums].sort((a, b) => b[1] - a[1]).slice(0, most).map(([word, n]) => `${word} ${n}`).join(", ");
+  }
+
+  /** How formulas call a node: as its user does, else a gradient by what it is of, others v₁, v₂, … */
   label(id: number): string {
     const r = this.nodes[id];
     if (r.name) return r.name;
     if (r.role === "constant") return r.attrs;
-    return `%${id}`;
+    if (!this.plain) return `%${id}`;
+    if (r.variable) return r.variable;
+    const output = r.outputs.map((k) => this.doc.output_names[k]).find(Boolean);
+    if (output) return output;
+    const of = this.gradientOf.get(id);
+    return of === undefined ? `v${lowered(id)}` : `∂${this.label(of)}`;
   }
 
   summary(id: number | null | undefined): Summary | undefined {
@@ -284,9 +370,11 @@ export class Model {
     return Number.isFinite(size) ? size : undefined;
   }
 
-  place(id: number): string {
-    const at = this.nodes[id].source;
-    if (at === null) return "";
+  place(id: number): string { return this.placeOf(this.nodes[id].source); }
+
+  /** File and line of a source. */
+  placeOf(at: number | null | undefined): string {
+    if (at === null || at === undefined) return "";
     const s = this.doc.sources[at];
     return `${s.file.split(/[\\/]/).pop()}:${s.line}`;
   }
@@ -296,7 +384,7 @@ export class Model {
     if (known !== undefined) return known;
     const r = this.nodes[id], at = r.source === null ? null : this.doc.sources[r.source];
     const outputs = r.outputs.map((k) => this.doc.output_names[k]);
-    const parts = [`%${id}`, r.name, r.op, r.type, r.shape, r.scope, r.attrs, r.role, ...outputs];
+    const parts = [`%${id}`, r.name, r.variable, r.op, this.doc.words?.[r.op] ?? "", r.type, r.shape, r.scope, r.attrs, r.role, ...outputs];
     if (at) parts.push(`${at.file}:${at.line}`, at.function, at.text);
     return (this.haystack[id] = parts.join("\n").toLowerCase());
   }
@@ -339,7 +427,7 @@ export class Model {
   }
 
   get losses(): number[] {
-    const ends = this.doc.outputs.filter((x) => !this.second[x]);
+    const ends = this.doc.outputs.filter((x) => !this.second[x] && !this.updating.has(x));
     if (ends.length) return ends;
     const first = this.doc.steps?.[0];
     if (first) return [first.node];

@@ -2,14 +2,16 @@
 
 import type { App } from "./app";
 import { button, make } from "./dom";
+import { Lesson } from "./lesson";
 import type { Step } from "./types";
-import { brief, fill, show } from "./text";
+import { brief } from "./text";
 
 export class Player {
   private readonly app: App;
   private readonly bar: HTMLElement;
   private readonly page: HTMLElement;
   private readonly steps: Step[];
+  private readonly lesson: Lesson;
   private at = -1; // the step shown; -1 before the first
   private timer = 0;
   private readonly slider: HTMLInputElement;
@@ -22,6 +24,7 @@ export class Player {
     this.bar = bar;
     this.page = page;
     this.steps = app.model.doc.steps ?? [];
+    this.lesson = new Lesson(app);
     this.slider = make("input", { type: "range", min: "0", max: String(this.steps.length), value: "0", "aria-label": "Step of the backward pass" });
     this.slider.addEventListener("input", () => { this.stop(); void this.go(Number(this.slider.value) - 1); });
     this.play = button("▶", "Play the backward pass", () => this.toggle(), { class: "primary" });
@@ -29,16 +32,17 @@ export class Player {
     this.speed = make("select", { "aria-label": "Speed" }, ...["0.5", "1", "2", "5", "20"].map((s) => make("option", { value: s, ...(s === "1" ? { selected: "" } : {}) }, `${s}×`)));
     bar.append(
       make("strong", {}, "Backward pass"),
-      button("|◀", "To the start", () => { this.stop(); void this.go(-1); }),
-      button("◁", "One step back", () => { this.stop(); void this.go(this.at - 1); }),
+      button("|◀", "To the start", () => this.move(-Infinity)),
+      button("◁", "One step back", () => this.move(-1)),
       this.play,
-      button("▷", "One step forward", () => { this.stop(); void this.go(this.at + 1); }),
-      button("▶|", "To the end", () => { this.stop(); void this.go(this.steps.length - 1); }),
+      button("▷", "One step forward", () => this.move(1)),
+      button("▶|", "To the end", () => this.move(Infinity)),
       this.slider, this.counter, this.speed,
       button("✕", "Close the player", () => this.close()));
-    bar.addEventListener("keydown", (e) => { if (e.key === "Escape") this.close(); });
     bar.hidden = page.hidden = true;
   }
+
+  get shown(): boolean { return !this.bar.hidden; }
 
   get available(): boolean { return this.steps.length > 0; }
 
@@ -47,6 +51,7 @@ export class Player {
   }
 
   show(): void {
+    if (!this.available) { this.app.announce("there is no backward pass to step through"); return; }
     this.bar.hidden = this.page.hidden = false;
     document.body.classList.add("playing");
     void this.go(this.at < 0 ? 0 : this.at);
@@ -57,14 +62,24 @@ export class Player {
     this.bar.hidden = this.page.hidden = true;
     document.body.classList.remove("playing");
     this.app.view.marks.step = this.app.view.marks.sums = undefined;
+    for (const f of this.app.onStep) f();
     this.app.view.redraw();
   }
 
-  private toggle(): void {
+  /** So many steps onwards, or back; infinitely many are to an end. */
+  move(by: number): void {
+    this.stop();
+    void this.go(Number.isFinite(by) ? this.at + by : by < 0 ? -1 : this.steps.length - 1);
+  }
+
+  /** Plays, or pauses. */
+  toggle(): void {
+    if (!this.shown) this.show();
     if (this.timer) { this.stop(); return; }
     if (this.at >= this.steps.length - 1) this.at = -1;
     this.play.textContent = "❚❚";
     this.play.title = "Pause";
+    this.play.setAttribute("aria-label", "Pause");
     const tick = () => {
       this.timer = window.setTimeout(async () => {
         await this.go(this.at + 1);
@@ -79,6 +94,7 @@ export class Player {
     this.timer = 0;
     this.play.textContent = "▶";
     this.play.title = "Play the backward pass";
+    this.play.setAttribute("aria-label", "Play the backward pass");
   }
 
   async go(step: number): Promise<void> {
@@ -93,12 +109,18 @@ export class Player {
     for (let k = 0; k <= this.at; k++) for (const [, to, , sum] of this.steps[k].parts) sums.set(to, brief(m.summary(sum)) || "·");
     app.view.marks.sums = sums;
     app.view.marks.step = now && { node: now.node, parents: [...new Set(now.parts.map((p) => p[1]))] };
-    if (now) {
-      await this.reveal(now);
-      app.announce(`step ${this.at + 1} of ${this.steps.length}: ${m.titles[now.node]}`);
-    }
+    if (now) await this.reveal(now);
     this.write(now);
+    for (const f of app.onStep) f();
+    app.announce(this.spoken(now));
     app.view.redraw();
+  }
+
+  /** A step as it is read aloud. */
+  private spoken(step: Step | undefined): string {
+    const said = [...this.page.querySelectorAll("p, [aria-label]")].map((e) => e.getAttribute("aria-label") ?? e.textContent ?? "");
+    if (!step) return said.join(" ");
+    return `step ${this.at + 1} of ${this.steps.length}: ${said.map((t) => t.replace(/^Step \d+: /, "").replace(/:$/, "")).join("; ")}`;
   }
 
   private async reveal(step: Step): Promise<void> {
@@ -108,50 +130,15 @@ export class Player {
     if (changed) await app.layout();
     const box = app.view.box(step.node);
     if (!box) return;
-    if (app.view.camera.scale < 0.5) app.centre(step.node); else app.reveal(step.node);
+    if (app.view.camera.scale < 0.8) app.approach(step.node); else app.reveal(step.node);
   }
 
-  /** One step as a page of a textbook: the rule, with names and then with numbers. */
   private write(step: Step | undefined): void {
-    const m = this.app.model;
     this.page.replaceChildren(make("h2", {}, "Backward, step by step"));
     if (!step) {
-      const end = m.label(this.steps[0].node);
-      this.page.append(make("p", {}, `The pass starts from ∂${end} = ${brief(m.summary(this.steps[0].upstream)) || "1"} and visits every node once, after all of its users.`));
+      this.page.append(this.lesson.start(this.steps[0].node, this.steps[0].upstream));
       return;
     }
-    const r = m.nodes[step.node], rule = r.rule === null ? undefined : m.doc.rules[r.rule];
-    const outputs = r.outputs.filter((k) => m.doc.output_names[k]).map((k) => m.doc.output_names[k]);
-    const self = r.name || outputs[0] || `%${r.id}`;
-    const name = (key: string) => (key === "g" ? `∂${self}` : key === "y" ? self : m.label(r.inputs[Number(key)]));
-    const number = (key: string): string => {
-      const id = key === "g" ? step.upstream : key === "y" ? r.id : r.inputs[Number(key)];
-      if (id === null) return "∂";
-      const constant = m.nodes[id].role === "constant" ? m.nodes[id].attrs : "";
-      const text = m.summary(id) ? brief(m.summary(id)) : constant;
-      return text.startsWith("−") ? `(${text})` : text;
-    };
-    const known = (id: number | null) => id !== null && (m.number(id) !== undefined || m.nodes[id].role === "constant");
-    const visit = make("p", { class: "lead" }, `Step ${this.at + 1}: visit `, make("b", {}, self), rule ? ` = ${fill(rule.forward, name)}` : "");
-    if (m.number(r.id) !== undefined && rule) visit.append(` = ${fill(rule.forward, number)} = ${show(m.number(r.id))}`);
-    this.page.append(visit);
-    const up = brief(m.summary(step.upstream));
-    this.page.append(make("p", {}, "Upstream cotangent: ", make("b", {}, `∂${self}`), up ? ` = ${up}` : ""));
-    for (const [slot, to, part, sum] of step.parts) {
-      const template = rule?.back[slot];
-      const line = make("div", { class: "equation" });
-      const target = m.label(to);
-      line.append(make("p", {}, make("b", {}, `∂${target} += `), template ? fill(template, name) : m.titles[part]));
-      const inputs = [step.upstream, ...r.inputs.filter((x) => template?.includes(`‹${r.inputs.indexOf(x)}›`))];
-      const result = brief(m.summary(part));
-      if (template && result) {
-        const filled = inputs.every(known) ? ` = ${fill(template, number)}` : "";
-        line.append(make("p", { class: "numbers" }, `${filled} = ${result}`.trim()));
-      }
-      const total = brief(m.summary(sum));
-      if (total) line.append(make("p", { class: "sum" }, part === sum ? `∂${target} is now ${total}` : `added to what was there, ∂${target} is now ${total}`));
-      this.page.append(line);
-    }
-    if (!step.parts.length) this.page.append(make("p", {}, "It passes nothing on."));
+    this.page.append(...this.lesson.step(step, this.at));
   }
 }

@@ -1,8 +1,10 @@
 // The left side: outline, results of a search, parameters, kernels, what changed.
 
 import { gradients, type App } from "./app";
+import { changes, differences, unchanged } from "./changes";
 import { button, make } from "./dom";
 import { bytes, count, show, time } from "./text";
+import { Twin } from "./twin";
 
 export class Sidebar {
   private readonly app: App;
@@ -11,31 +13,49 @@ export class Sidebar {
   private readonly body: HTMLElement;
   private readonly views: [string, string, () => void][] = [];
   private current = "";
+  readonly twin: Twin;
 
   constructor(app: App, box: HTMLElement) {
     this.app = app;
     this.box = box;
+    this.twin = new Twin(app);
     this.tabs = make("div", { class: "tabs", role: "tablist", "aria-label": "Lists" });
-    this.body = make("div", { class: "list", role: "tabpanel", tabindex: "0" });
+    this.body = make("div", { class: "list", role: "tabpanel" });
     box.append(this.tabs, this.body);
     const doc = app.model.doc;
     this.views.push(["outline", "Outline", () => this.outline()]);
     this.views.push(["gradients", "Parameters", () => this.parameters()]);
     if (doc.kernels) this.views.push(["kernels", "Kernels", () => this.kernels()]);
-    if (doc.compared) this.views.push(["changes", "Changes", () => this.changes()]);
+    const row = (id: number, more?: string) => this.rowOf(id, more);
+    if (doc.compared && !(doc.differences && unchanged(app.model))) this.views.push(["changes", "Changes", () => this.body.replaceChildren(...changes(app, row))]);
+    if (doc.differences) this.views.push(["differences", "Differences", () => this.body.replaceChildren(...differences(app, row))]);
     this.views.push(["results", "Results", () => this.results([], "")]);
     for (const [id, name] of this.views) this.tabs.append(make("button", { type: "button", role: "tab", id: `tab-${id}`, click: () => this.open(id) }, name));
+    this.tabs.addEventListener("keydown", (e) => this.turn(e));
     app.onOpen.push(() => { if (this.current === "outline") this.outline(); });
     app.onSelect.push(() => this.follow());
-    this.open(doc.compared ? "changes" : "outline");
+    app.onStep.push(() => { if (this.current === "outline") this.twin.step(); });
+    this.open(this.views.find(([id]) => id === "changes" || id === "differences")?.[0] ?? "outline");
   }
 
   open(id: string): void {
     this.current = id;
     this.box.hidden = false;
-    for (const tab of this.tabs.children) tab.setAttribute("aria-selected", String(tab.id === `tab-${id}`));
+    for (const tab of this.tabs.children as unknown as HTMLElement[]) {
+      tab.setAttribute("aria-selected", String(tab.id === `tab-${id}`));
+      tab.tabIndex = tab.id === `tab-${id}` ? 0 : -1;
+    }
     this.body.setAttribute("aria-labelledby", `tab-${id}`);
     this.views.find(([name]) => name === id)?.[2]();
+  }
+
+  /** From tab to tab by arrow keys. */
+  private turn(e: KeyboardEvent): void {
+    const by = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0, at = this.views.findIndex(([id]) => id === this.current);
+    if (!by) return;
+    e.preventDefault();
+    this.open(this.views[(at + by + this.views.length) % this.views.length][0]);
+    (this.tabs.querySelector("[aria-selected=true]") as HTMLElement).focus();
   }
 
   find(query: string): number[] {
@@ -49,7 +69,7 @@ export class Sidebar {
     const { model } = this.app, r = model.nodes[id];
     const go = () => void this.app.focus(model.folded[id] ? model.users[id][0] ?? id : id);
     return make("li", {}, make("button", { type: "button", class: "link", click: go, "data-node": String(id), title: model.titles[id] },
-      make("span", { class: "id" }, `%${id}`), " ", make("span", {}, model.titles[id]), make("small", {}, ` ${r.type}`),
+      make("span", { class: "id" }, model.plain ? "" : `%${id}`), " ", make("span", {}, model.titles[id]), make("small", {}, ` ${r.type}`),
       make("small", { class: "more" }, more || [r.scope, model.place(id)].filter(Boolean).join(" · "))));
   }
 
@@ -115,77 +135,18 @@ export class Sidebar {
     return figure;
   }
 
-  private changes(): void {
-    const { model } = this.app, kinds = ["added", "removed", "changed"] as const, parts: Node[] = [];
-    const [before, after] = model.doc.compared ?? ["", ""];
-    parts.push(make("p", { class: "hint" }, `From ${before || "the first graph"} to ${after || "the second"}.`));
-    for (const kind of kinds) {
-      const found = model.nodes.filter((r) => r.change === kind);
-      parts.push(make("h3", { class: `change ${kind}` }, `${kind} (${found.length})`), make("ul", { class: "links" }, ...found.slice(0, 200).map((r) => this.rowOf(r.id, r.was ?? ""))));
-    }
-    const same = model.nodes.filter((r) => r.change === "same").length;
-    parts.push(make("p", { class: "hint" }, `${count(same, "node")} unchanged.`));
-    this.body.replaceChildren(...parts);
-  }
-
   private follow(): void {
+    if (this.current === "outline") { this.twin.follow(); return; }
     for (const b of this.body.querySelectorAll("[data-node]")) {
       b.toggleAttribute("aria-current", b.getAttribute("data-node") === String(this.app.selected));
     }
   }
 
-  /** The scopes as a tree, with what is open: what those who cannot see the picture go by. */
+  /** What is shown, as text. */
   private outline(): void {
-    const { model, open } = this.app, tree = make("ul", { role: "tree", "aria-label": "Scopes and nodes", class: "tree" });
-    let shown = 0;
-    const todo: { scope: number; depth: number }[] = [{ scope: 0, depth: 1 }];
-    const rows: HTMLElement[] = [];
-    const addScope = (id: number, depth: number) => {
-      const s = model.scopes[id];
-      const toggle = () => { this.app.select(~id); void this.app.toggle(id); };
-      const item = make("li", { role: "treeitem", "aria-level": String(depth), "aria-expanded": String(Boolean(open[id])), tabindex: rows.length ? "-1" : "0", "data-scope": String(id), click: toggle },
-        make("span", { class: "twist" }, open[id] ? "▾" : "▸"), s.name, make("small", {}, ` ${s.count}`));
-      item.style.paddingLeft = `${(depth - 1) * 14 + 4}px`;
-      rows.push(item);
-    };
-    while (todo.length && shown < 800) {
-      const { scope, depth } = todo.pop() as { scope: number; depth: number };
-      if (scope > 0) addScope(scope, depth - 1);
-      shown++;
-      if (scope !== 0 && !open[scope]) continue;
-      const s = model.scopes[scope];
-      for (const id of s.nodes.filter((x) => model.unit[x] === x && !model.folded[x]).slice(0, 200)) {
-        const go = () => { this.app.select(id); this.app.reveal(id); };
-        const item = make("li", { role: "treeitem", "aria-level": String(depth), tabindex: rows.length ? "-1" : "0", "data-node": String(id), click: go },
-          make("span", { class: "twist" }, ""), model.titles[id], make("small", {}, ` ${model.nodes[id].type}`));
-        item.style.paddingLeft = `${(depth - 1) * 14 + 4}px`;
-        rows.push(item);
-        shown++;
-      }
-      for (const c of [...s.children].reverse()) todo.push({ scope: c, depth: depth + 1 });
-    }
-    tree.append(...rows);
-    tree.addEventListener("keydown", (e) => this.treeKey(e));
-    const focused = this.body.contains(document.activeElement) ? document.activeElement?.getAttribute("data-scope") : null;
+    this.twin.update();
+    if (this.twin.element.isConnected) return;
     this.body.replaceChildren(make("p", { class: "row" },
-      button("Open all", "Open all scopes", () => void this.app.setAll(true)), button("Close all", "Close all scopes", () => void this.app.setAll(false))), tree);
-    if (focused) this.body.querySelector<HTMLElement>(`[data-scope="${focused}"]`)?.focus();
-  }
-
-  private treeKey(e: KeyboardEvent): void {
-    const items = [...this.body.querySelectorAll<HTMLElement>("[role=treeitem]")], at = items.indexOf(document.activeElement as HTMLElement);
-    if (at < 0) return;
-    const item = items[at], level = Number(item.getAttribute("aria-level"));
-    const go = (to: HTMLElement | undefined) => { if (to) { item.tabIndex = -1; to.tabIndex = 0; to.focus(); } };
-    const moves: Record<string, () => void> = {
-      ArrowDown: () => go(items[at + 1]), ArrowUp: () => go(items[at - 1]), Home: () => go(items[0]), End: () => go(items[items.length - 1]),
-      Enter: () => item.click(), " ": () => item.click(),
-      ArrowRight: () => (item.getAttribute("aria-expanded") === "false" ? item.click() : go(items[at + 1])),
-      ArrowLeft: () => (item.getAttribute("aria-expanded") === "true" ? item.click() : go(items.slice(0, at).reverse().find((x) => Number(x.getAttribute("aria-level")) < level))),
-    };
-    const move = moves[e.key];
-    if (!move) return;
-    e.preventDefault();
-    move();
+      button("Open all", "Open all scopes", () => void this.app.setAll(true)), button("Close all", "Close all scopes", () => void this.app.setAll(false))), this.twin.element);
   }
 }

@@ -26,6 +26,20 @@ export function tail(text: string, length: number): string {
   return text.length <= length || !/[.\]]/.test(text) ? short(text, length) : "…" + text.slice(text.length - length + 1);
 }
 
+/** As much of a text as is so wide, by a measure of width. */
+export function fitted(text: string, width: number, measure: (text: string) => number, cut = short): string {
+  for (let n = text.length, now = text; ; now = cut(text, n)) {
+    const wide = measure(now);
+    if (wide <= width || n <= 2) return now;
+    n = Math.max(2, Math.min(n - 1, Math.ceil((n * width) / wide)));
+  }
+}
+
+/** A number as an index: ₁₂. */
+export function lowered(n: number): string {
+  return [...String(n)].map((d) => "₀₁₂₃₄₅₆₇₈₉"[Number(d)]).join("");
+}
+
 export function count(n: number, what: string): string {
   return `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
 }

@@ -1,12 +1,13 @@
 // The picture: a canvas that draws what is in sight, with as much detail as can be read.
 
-import { NODE_H, NODE_W, SCOPE_PORT, type Placed } from "./layout";
+import { BESIDE, NODE_H, NODE_W, SCOPE_H, SCOPE_PORT, type Placed } from "./layout";
 import { Grid } from "./grid";
 import { groups, paintGroups, recordGroups, type Group } from "./groups";
 import type { Model, Scope } from "./model";
-import type { Scheme } from "./colour";
+import { forced, type Scheme } from "./colour";
 import { bounds, follow, middle, PathPen, type Pen } from "./routes";
-import { brief, count, short, tail } from "./text";
+import { inline } from "./math";
+import { brief, count, fitted, short, show, tail } from "./text";
 
 export interface Marks { // what is emphasised; undefined where nothing is
   selected: number; hovered: number; highlight?: Set<number>; step?: { node: number; parents: number[] };
@@ -15,10 +16,18 @@ export interface Marks { // what is emphasised; undefined where nothing is
 
 export interface Camera { x: number; y: number; scale: number }
 
-interface Ink { back: string; text: string; faint: string; line: string; box: string; accent: string; gradient: string; warn: string }
+interface Ink { back: string; text: string; faint: string; line: string; edge: string; box: string; accent: string; gradient: string; warn: string }
 
 const STUB = 34, LONG = 620;
-const FAR = 0.33, NAMES = 0.2, TINY = 0.1; // scales below which there is no text, no outline
+const FAR = 0.33, TINY = 0.1; // scales below which there are no arrows, no outlines
+const LEAST = 12; // pixels of the screen: no text is smaller; where there is no room for it, there is less text
+const TWO = 0.76, ONE = 0.4; // scales from which a node has room for two lines, for one
+const EDGES = 0.85; // and edges for what is written beside them
+
+/** The size of letters that should be so large, or as large as can be read. */
+function size(wanted: number, scale: number): number {
+  return Math.max(wanted, LEAST / scale);
+}
 
 export class View {
   readonly canvas: HTMLCanvasElement;
@@ -47,7 +56,7 @@ export class View {
     const style = getComputedStyle(document.documentElement);
     const get = (name: string) => style.getPropertyValue(name).trim();
     return {
-      back: get("--back"), text: get("--text"), faint: get("--faint"), line: get("--line"), box: get("--box"),
+      back: get("--back"), text: get("--text"), faint: get("--faint"), line: get("--line"), edge: get("--edge"), box: get("--box"),
       accent: get("--accent"), gradient: get("--gradient"), warn: get("--warn"),
     };
   }
@@ -89,11 +98,33 @@ export class View {
     return [(x - c.x) * c.scale + this.width / 2, (y - c.y) * c.scale + this.height / 2];
   }
 
+  /** Shows all, below the legend. */
   fit(): void {
     const p = this.placed;
     if (!p) return;
-    const scale = Math.min(1.15, (this.width - 40) / Math.max(p.width, 1), (this.height - 40) / Math.max(p.height, 1));
+    const above = 26, scale = Math.min(1.15, (this.width - 40) / Math.max(p.width, 1), (this.height - 40 - above) / Math.max(p.height, 1));
     this.camera = { x: p.width / 2, y: p.height / 2, scale: Math.max(scale, 0.002) };
+    this.camera.y -= above / 2 / this.camera.scale;
+    this.redraw();
+  }
+
+  /** Whether names in nodes can be read. */
+  get legible(): boolean { return this.camera.scale >= ONE; }
+
+  /** Moves the picture so that it fills the window, as far as there is something to fill it with. */
+  clamp(): void {
+    const p = this.placed, c = this.camera;
+    if (!p) return;
+    const within = (at: number, room: number, all: number) => (all <= room ? all / 2 : Math.max(room / 2, Math.min(all - room / 2, at)));
+    c.x = within(c.x, (this.width - 40) / c.scale, p.width);
+    c.y = within(c.y, (this.height - 66) / c.scale, p.height) - 12 / c.scale; // below the legend
+    this.redraw();
+  }
+
+  pan(direction: "up" | "down" | "left" | "right"): void {
+    const by = 60 / this.camera.scale;
+    if (direction === "up" || direction === "down") this.camera.y += direction === "up" ? -by : by;
+    else this.camera.x += direction === "left" ? -by : by;
     this.redraw();
   }
 
@@ -114,6 +145,9 @@ export class View {
     if (item < 0 && Number.isNaN(found[2])) { found[2] = 210; found[3] = 60; }
     return Number.isNaN(found[0]) ? undefined : found;
   }
+
+  /** Open scopes are higher, whatever is in them. */
+  private isClosed(s: number): boolean { return !((this.placed as Placed).sh[s] > SCOPE_H); }
 
   /** Closed scopes have a place but were not laid out inside. */
   private scopeBox(s: number): [number, number, number, number] {
@@ -145,9 +179,9 @@ export class View {
     if (!a || !b) return [NaN, NaN, NaN, NaN];
     const n = v >= 0 ? this.model.nodes[v].inputs.length : 1;
     const port = v >= 0 ? (p.slot[e] + 1) / (n + 1) : kind === 0 ? SCOPE_PORT : 1 - SCOPE_PORT;
-    const start = u >= 0 ? 0.5 : kind === 1 ? 1 - SCOPE_PORT : SCOPE_PORT;
+    const start = u >= 0 ? 0.5 : kind === 1 && !this.model.lanes ? 1 - SCOPE_PORT : SCOPE_PORT;
     if (kind === 1 && b[1] + b[3] / 2 <= a[1] + a[3] / 2) return [a[0] + a[2] * start, a[1], b[0] + b[2] * port, b[1] + b[3]];
-    if (kind === 2 && u >= 0) return [a[0] + a[2], a[1] + a[3] / 2, b[0], b[1] + (b[3] * (p.slot[e] + 1)) / (n + 1)];
+    if (this.sideways(e)) return [a[0] + a[2], a[1] + a[3] / 2, b[0], b[1] + (b[3] * (p.slot[e] + 1)) / (n + 1)];
     return [a[0] + a[2] * start, a[1] + a[3], b[0] + b[2] * port, b[1]];
   }
 
@@ -194,8 +228,15 @@ export class View {
     return (this.placed as Placed).kind[e] === 1 && this.boxes[i + 3] <= this.boxes[i + 1] + 1 ? -1 : 1;
   }
 
+  /** From the side of a box to the side of another. */
+  private sideways(e: number): boolean {
+    const p = this.placed as Placed;
+    return p.kind[e] === 2 && (p.from[e] >= 0 || this.model.lanes !== undefined);
+  }
+
   private isStub(e: number): boolean {
     const p = this.placed as Placed, b = this.boxes, i = 4 * e;
+    if (p.kind[e] === 2 && this.model.lanes) return this.model.lanes.isFar(p.first[e], p.from[e], p.to[e], b[i + 3] - b[i + 1]);
     if (p.kind[e] === 2) {
       const v = p.to[e];
       return !(v >= 0 && this.model.unit[v] === p.from[e]);
@@ -204,12 +245,12 @@ export class View {
   }
 
   private curve(pen: Pen, e: number): void {
-    const p = this.placed as Placed, b = this.boxes, i = 4 * e, kind = p.kind[e];
+    const p = this.placed as Placed, b = this.boxes, i = 4 * e;
     const [x0, y0, x1, y1] = [b[i], b[i + 1], b[i + 2], b[i + 3]];
     const route = p.routes.get(e), entry = p.entries.get(e), way = route ?? entry;
     if (way) { follow(pen, way, [x0, y0, x1, y1], way === entry); return; }
     pen.moveTo(x0, y0);
-    if (kind === 2 && p.from[e] >= 0) {
+    if (this.sideways(e)) {
       const bend = Math.max(16, Math.min(120, Math.abs(x1 - x0) / 2));
       pen.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
       return;
@@ -219,8 +260,8 @@ export class View {
   }
 
   private stub(pen: CanvasRenderingContext2D, e: number): void {
-    const b = this.boxes, i = 4 * e, kind = (this.placed as Placed).kind[e];
-    const sideways = kind === 2 && (this.placed as Placed).from[e] >= 0;
+    const b = this.boxes, i = 4 * e;
+    const sideways = this.sideways(e);
     const step = STUB * this.direction(e);
     if (sideways) {
       pen.moveTo(b[i + 2] - STUB / 2, b[i + 3]); pen.lineTo(b[i + 2], b[i + 3]);
@@ -261,7 +302,19 @@ export class View {
     if (scale < FAR && inSight.length > 300) this.paintFar(pen, inSight, scale);
     else for (const i of inSight) { pen.globalAlpha = marked && !marked.has(i) ? 0.28 : 1; this.paintNode(pen, i, scale); }
     pen.globalAlpha = 1;
+    if (scale < ONE) this.paintFarNames(pen, area, scale);
     this.paintEmphasis(pen, area, scale);
+  }
+
+  /** Names of open scopes where nodes have none: above the nodes, in scopes that are large enough. */
+  private paintFarNames(pen: CanvasRenderingContext2D, [l, t, r, b]: [number, number, number, number], scale: number): void {
+    pen.strokeStyle = this.ink.back;
+    pen.lineJoin = "round";
+    for (const s of this.shownScopes) {
+      const [x, y, w, h] = this.scopeBox(s.id);
+      if (x > r || x + w < l || y > b || y + h < t || h * scale < 34 || Number.isNaN((this.placed as Placed).sw[s.id])) continue;
+      this.paintScopeText(pen, s, false, scale, 4 / scale);
+    }
   }
 
   private paintFar(pen: CanvasRenderingContext2D, ids: number[], scale: number): void {
@@ -291,12 +344,12 @@ export class View {
       const [x, y, w, h] = this.scopeBox(s.id);
       if (w * scale < 1 && h * scale < 1) continue;
       if (x > r || x + w < l || y > b || y + h < t) continue;
-      const closed = Number.isNaN(p.sw[s.id]), selected = this.marks.selected === ~s.id, hovered = this.marks.hovered === ~s.id;
+      const closed = this.isClosed(s.id), selected = this.marks.selected === ~s.id, hovered = this.marks.hovered === ~s.id;
       pen.globalAlpha = closed && reps && !reps.has(s.id) ? 0.3 : 1;
       pen.lineWidth = selected ? 2.5 / Math.min(1, scale * 1.5) : hovered ? 2 : 1;
-      pen.strokeStyle = selected || hovered ? this.ink.accent : this.ink.line;
+      pen.strokeStyle = selected || hovered ? this.ink.accent : closed ? this.ink.edge : this.ink.line;
       roundRect(pen, x, y, w, h, closed ? 10 : 12);
-      pen.fillStyle = closed ? this.ink.box : this.openFill(s.id);
+      pen.fillStyle = closed ? this.scheme.ofScope?.(s.id) ?? this.ink.box : this.openFill(s.id);
       pen.fill();
       if (closed && s.backward && s.forward && scale > TINY) {
         pen.save();
@@ -307,29 +360,43 @@ export class View {
         pen.restore();
       }
       pen.stroke();
-      const size = w * scale;
-      if (size < 46 || h * scale < 14) continue;
-      pen.fillStyle = this.ink.text;
-      pen.textAlign = "left";
-      const zoomed = closed ? 1 : Math.min(4, Math.max(1, 0.55 / scale));
-      pen.font = `600 ${13 * zoomed}px system-ui, sans-serif`;
-      const room = (w - 20) / (8 * zoomed);
-      pen.fillText(short(s.name, Math.max(3, Math.floor(room))), x + 12, y + (closed ? 24 : 18 * zoomed));
-      if (!closed || scale < FAR) continue;
-      pen.font = "11.5px system-ui, sans-serif";
-      pen.fillStyle = this.ink.faint;
-      const text = s.backward ? `${s.forward.toLocaleString("en")} forward` : count(s.count, "node");
-      pen.fillText(text, x + 12, y + 44);
-      if (s.backward) pen.fillText(`${s.backward.toLocaleString("en")} backward`, x + w / 2 + 10, y + 44);
+      if (scale >= ONE || closed) this.paintScopeText(pen, s, closed, scale);
     }
     pen.globalAlpha = 1;
+  }
+
+  private paintScopeText(pen: CanvasRenderingContext2D, s: Scope, closed: boolean, scale: number, halo = 0): void {
+    const [x, y, w, h] = this.scopeBox(s.id), large = size(13, scale), pad = Math.min(12, 6 / scale), room = w - 2 * pad;
+    if (room < 2.4 * large || h * scale < 17) return;
+    const fit = (text: string, width: number) => fitted(text, width, (t) => pen.measureText(t).width);
+    const both = closed && scale >= TWO;
+    pen.fillStyle = this.ink.text;
+    pen.textAlign = "left";
+    pen.font = `600 ${large}px system-ui, sans-serif`;
+    const name = fit(s.name, room), down = closed && !both ? h / 2 + large * 0.35 : closed ? (s.call?.formula ? 20 : 24) : Math.max(18, large + 2);
+    pen.lineWidth = halo;
+    if (halo) pen.strokeText(name, x + pad, y + down);
+    pen.fillText(name, x + pad, y + down);
+    if (!both) return;
+    const named = pen.measureText(s.name).width, place = this.model.placeOf(s.call?.source);
+    pen.font = `${size(12, scale)}px system-ui, sans-serif`;
+    pen.fillStyle = this.ink.faint;
+    if (place && named + pen.measureText(place).width + 2 * pad < room) {
+      pen.textAlign = "right";
+      pen.fillText(place, x + w - pad, y + (s.call?.formula ? 20 : 24));
+      pen.textAlign = "left";
+    }
+    const [told, text, back] = scopeLines(s), half = w / 2 - pad;
+    if (told) pen.fillText(fit(told, room), x + pad, y + 38);
+    pen.fillText(fit(text, back ? half : room), x + pad, y + (told ? 54 : 46));
+    if (back) pen.fillText(fit(back, half), x + w / 2 + 6, y + (told ? 54 : 46));
   }
 
   private openFill(s: number): string {
     let depth = 0;
     for (let p = this.model.scopes[s].parent; p > 0; p = this.model.scopes[p].parent) depth++;
     const dark = document.documentElement.dataset.theme === "dark";
-    return dark ? `hsl(220 12% ${12 + 3 * Math.min(depth, 5)}%)` : `hsl(216 30% ${97.5 - 2 * Math.min(depth, 6)}%)`;
+    return forced() ? "Canvas" : dark ? `hsl(220 12% ${12 + 3 * Math.min(depth, 5)}%)` : `hsl(216 30% ${97.5 - 1.5 * Math.min(depth, 5)}%)`;
   }
 
   private paintEdges(pen: CanvasRenderingContext2D, [l, t, r, b]: [number, number, number, number], scale: number): void {
@@ -369,8 +436,8 @@ export class View {
     }
     pen.globalAlpha = marked ? 0.45 : 1;
     pen.setLineDash([]);
-    if (scale > FAR) { this.paintArrows(pen, [...whole[0], ...whole[1], ...whole[2], ...stubs[0], ...stubs[1], ...stubs[2]]); this.paintStubNames(pen, [...stubs[2], ...stubs[0], ...stubs[1]]); }
-    if (scale > 0.6 && this.showShapes) this.paintShapes(pen, [...whole[0], ...whole[1]]);
+    if (scale > FAR) { this.paintArrows(pen, [...whole[0], ...whole[1], ...whole[2], ...stubs[0], ...stubs[1], ...stubs[2]]); if (scale >= TWO) this.paintStubNames(pen, [...stubs[2], ...stubs[0], ...stubs[1]], scale); }
+    if (scale >= EDGES && this.showShapes) this.paintShapes(pen, [...whole[0], ...whole[1]], scale);
     pen.globalAlpha = 1;
   }
 
@@ -396,28 +463,30 @@ export class View {
       pen.fillStyle = kind === 1 ? this.ink.gradient : this.ink.faint;
       pen.beginPath();
       pen.moveTo(x, y);
-      if (kind === 2 && p.from[e] >= 0) { pen.lineTo(x - 6, y - 3); pen.lineTo(x - 6, y + 3); }
+      if (this.sideways(e)) { pen.lineTo(x - 6, y - 3); pen.lineTo(x - 6, y + 3); }
       else { const s = -7 * this.direction(e); pen.lineTo(x - 3.5, y + s); pen.lineTo(x + 3.5, y + s); }
       pen.fill();
     }
   }
 
-  private paintStubNames(pen: CanvasRenderingContext2D, edges: number[]): void {
-    const p = this.placed as Placed, b = this.boxes;
-    if (this.camera.scale < 0.55) return;
-    pen.font = "10px system-ui, sans-serif";
+  private paintStubNames(pen: CanvasRenderingContext2D, edges: number[], scale: number): void {
+    const p = this.placed as Placed, b = this.boxes, large = size(12, scale), room = Math.floor((BESIDE - STUB / 2 - 4) / (large * 0.55));
+    pen.font = `${large}px system-ui, sans-serif`;
     pen.fillStyle = this.ink.faint;
     for (const e of edges) {
-      const i = 4 * e, name = short(this.model.label(p.first[e]), 10), kind = p.kind[e];
-      if (kind === 2 && p.from[e] >= 0) { pen.textAlign = "right"; pen.fillText(name, b[i + 2] - STUB / 2 - 2, b[i + 3] + 3); }
-      else { pen.textAlign = "center"; pen.fillText(name, b[i + 2], b[i + 3] + (this.direction(e) < 0 ? STUB / 2 + 9 : -STUB / 2 - 2)); }
+      const i = 4 * e, sideways = this.sideways(e), name = short(this.model.label(p.first[e]), sideways ? room : 10);
+      if (sideways) { pen.textAlign = "right"; pen.fillText(name, b[i + 2] - STUB / 2 - 2, b[i + 3] + 3); }
+      else { pen.textAlign = "center"; pen.fillText(name, b[i + 2], b[i + 3] + (this.direction(e) < 0 ? STUB / 2 + large - 1 : -STUB / 2 - 2)); }
     }
   }
 
-  private paintShapes(pen: CanvasRenderingContext2D, edges: number[]): void {
-    pen.font = "10px system-ui, sans-serif";
+  private paintShapes(pen: CanvasRenderingContext2D, edges: number[], scale: number): void {
+    pen.font = `${size(12, scale)}px system-ui, sans-serif`;
     pen.textAlign = "left";
+    pen.strokeStyle = this.ink.back; // keeps lines off the letters
+    pen.lineWidth = 3;
     for (const [text, x, y, kind] of this.shapes(edges)) {
+      pen.strokeText(text, x, y);
       pen.fillStyle = kind === 1 ? this.ink.gradient : this.ink.faint;
       pen.fillText(text, x, y);
     }
@@ -446,31 +515,42 @@ export class View {
     pen.fillStyle = this.scheme.of(id);
     roundRect(pen, x, y, NODE_W, NODE_H, r.inputs.length === 0 ? NODE_H / 2 : 7);
     pen.fill();
-    pen.strokeStyle = r.change === "removed" ? this.ink.warn : second ? this.ink.gradient : this.ink.line;
+    pen.strokeStyle = r.change === "removed" ? this.ink.warn : second ? this.ink.gradient : this.ink.edge;
     pen.lineWidth = output ? 2.4 : 1;
     if (!r.computed || r.change === "removed") pen.setLineDash([5, 4]);
     pen.stroke();
     pen.setLineDash([]);
-    if (scale < NAMES) return;
+    if (scale >= ONE) this.paintNodeText(pen, id, scale);
+  }
+
+  /** Name and value, as much of them as there is room for. */
+  private paintNodeText(pen: CanvasRenderingContext2D, id: number, scale: number): void {
+    const p = this.placed as Placed, r = this.model.nodes[id], x = p.x[id], y = p.y[id], second = this.model.second[id];
+    const large = size(12.5, scale), measure = (text: string) => pen.measureText(text).width;
+    const write = (text: string, down: number, cut = short) => { pen.fillText(fitted(text, NODE_W - 6, measure, cut), x + NODE_W / 2, y + down); };
     pen.textAlign = "center";
     pen.fillStyle = this.ink.text;
-    if (scale < 0.5) { // one word, as large as the box
-      pen.font = "600 21px system-ui, sans-serif";
-      pen.fillText(short(this.model.nodes[id].name.split(".").slice(-2).join(".") || this.model.nodes[id].op, 12), x + NODE_W / 2, y + 28);
+    pen.font = `${scale < TWO ? 500 : 600} ${large}px system-ui, sans-serif`;
+    if (scale < TWO) {
+      write(this.oneLine(id, (text) => measure(text) <= NODE_W - 6), NODE_H / 2 + large * 0.35);
       return;
     }
-    pen.font = "600 12.5px system-ui, sans-serif";
-    pen.fillText(tail(this.model.titles[id], 19), x + NODE_W / 2, y + 17);
-    pen.font = "11px ui-monospace, SFMono-Regular, Menlo, monospace";
-    pen.fillStyle = this.ink.faint;
-    pen.fillText(short(this.second(id), 22), x + NODE_W / 2, y + 33);
-    if (output) {
-      const names = r.outputs.map((k) => this.model.doc.output_names[k] || `output ${k}`).filter((n) => n !== r.name).join(", ");
-      pen.font = "600 11px system-ui, sans-serif";
-      pen.fillStyle = second ? this.ink.gradient : this.ink.accent;
-      pen.textAlign = "left";
-      pen.fillText(tail(names, 22), x + 6, second ? y - 4 : y + NODE_H + 13);
-    }
+    write(this.model.titles[id], 18, tail);
+    pen.font = `${size(12, scale)}px ui-monospace, SFMono-Regular, Menlo, monospace`;
+    write(this.second(id), 35);
+    if (!r.outputs.length || scale < EDGES) return;
+    const names = r.outputs.map((k) => this.model.doc.output_names[k] || `output ${k}`).filter((n) => n !== r.name).join(", ");
+    pen.font = `600 ${size(12, scale)}px system-ui, sans-serif`;
+    pen.fillStyle = second ? this.ink.gradient : this.ink.accent;
+    pen.textAlign = "left";
+    pen.fillText(tail(names, 20), x + 6, second ? y - 5 : y + NODE_H + 14);
+  }
+
+  /** A name, with its value if that is a number and there is room. */
+  private oneLine(id: number, fits: (text: string) => boolean): string {
+    const r = this.model.nodes[id], v = this.model.number(id);
+    const name = r.name || this.model.titles[id], both = v === undefined ? name : `${name} ${show(v, 3)}`;
+    return fits(both) ? both : fits(name) ? name : r.name ? r.name.split(".").slice(-2).join(".") : name.split("(")[0];
   }
 
   /** The second line: the value, where it is short, else the type. */
@@ -517,16 +597,19 @@ export class View {
   record(out: string[], ink: Record<string, string>, xml: (text: string) => string): void {
     const p = this.placed as Placed, n1 = (x: number) => x.toFixed(1);
     for (const s of this.shownScopes) {
-      const [x, y, w, h] = this.scopeBox(s.id), closed = Number.isNaN(p.sw[s.id]);
-      out.push(`<rect x="${n1(x)}" y="${n1(y)}" width="${n1(w)}" height="${n1(h)}" rx="10" fill="${closed ? ink.box : this.openFill(s.id)}" stroke="${ink.line}"/>`);
-      out.push(`<text x="${n1(x + 12)}" y="${n1(y + (closed ? 24 : 18))}" font-size="13" font-weight="600" fill="${ink.text}">${xml(s.name)}</text>`);
-      if (closed) out.push(`<text x="${n1(x + 12)}" y="${n1(y + 44)}" font-size="11.5" fill="${ink.faint}">${xml(count(s.count, "node"))}</text>`);
+      const [x, y, w, h] = this.scopeBox(s.id), closed = this.isClosed(s.id);
+      out.push(`<rect x="${n1(x)}" y="${n1(y)}" width="${n1(w)}" height="${n1(h)}" rx="10" fill="${closed ? this.scheme.ofScope?.(s.id) ?? ink.box : this.openFill(s.id)}" stroke="${ink.line}"/>`);
+      out.push(`<text x="${n1(x + 12)}" y="${n1(y + (closed ? (s.call?.formula ? 20 : 24) : 18))}" font-size="13" font-weight="600" fill="${ink.text}">${xml(s.name)}</text>`);
+      if (!closed) continue;
+      const [told, text, back] = scopeLines(s), line = (at: number, words: string) => out.push(`<text x="${n1(x + 12)}" y="${n1(y + at)}" font-size="12" fill="${ink.faint}">${xml(words)}</text>`);
+      if (told) line(39, short(told, 30));
+      line(told ? 53 : 44, back ? `${text}, ${back}` : text);
     }
     if (this.scheme.grouped) recordGroups(out, this.patches(), p, this.patchInk(), (e) => this.path(e));
     for (let e = 0; e < p.from.length; e++) {
       const [x0, y0, x1, y1] = this.boxes.subarray(4 * e, 4 * e + 4), kind = p.kind[e];
       if (Number.isNaN(x0)) continue;
-      const sideways = kind === 2 && p.from[e] >= 0;
+      const sideways = this.sideways(e);
       const d = !this.stubs[e] ? this.path(e) : sideways ? `M${n1(x1 - STUB / 2)} ${n1(y1)}H${n1(x1)}`
         : `M${n1(x0)} ${n1(y0)}v${(STUB / 2) * this.direction(e)}M${n1(x1)} ${n1(y1)}v${(-STUB / 2) * this.direction(e)}`;
       const colour = kind === 1 ? ink.gradient : ink.faint, s = -7 * this.direction(e);
@@ -535,14 +618,14 @@ export class View {
     }
     const whole = [...p.from.keys()].filter((e) => !this.stubs[e] && p.kind[e] < 2 && !Number.isNaN(this.boxes[4 * e]));
     for (const [text, x, y, kind] of this.shapes(whole)) {
-      out.push(`<text x="${n1(x)}" y="${n1(y)}" font-size="10" fill="${kind === 1 ? ink.gradient : ink.faint}">${xml(text)}</text>`);
+      out.push(`<text x="${n1(x)}" y="${n1(y)}" font-size="12" fill="${kind === 1 ? ink.gradient : ink.faint}">${xml(text)}</text>`);
     }
     for (let i = 0; i < p.x.length; i++) {
       if (Number.isNaN(p.x[i])) continue;
       const r = this.model.nodes[i], x = p.x[i], y = p.y[i];
       out.push(`<rect x="${n1(x)}" y="${n1(y)}" width="${NODE_W}" height="${NODE_H}" rx="${r.inputs.length ? 7 : NODE_H / 2}" fill="${this.scheme.of(i)}" stroke="${this.model.second[i] ? ink.gradient : ink.line}"${r.outputs.length ? ' stroke-width="2.4"' : ""}${r.computed ? "" : ' stroke-dasharray="5 4"'}/>`);
       out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 17)}" text-anchor="middle" font-size="12.5" font-weight="600" fill="${ink.text}">${xml(tail(this.model.titles[i], 19))}</text>`);
-      out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 33)}" text-anchor="middle" font-size="11" fill="${ink.faint}">${xml(short(this.second(i), 22))}</text>`);
+      out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 33)}" text-anchor="middle" font-size="12" fill="${ink.faint}">${xml(short(this.second(i), 20))}</text>`);
     }
   }
 
@@ -579,13 +662,13 @@ export class View {
       if (!box || box[0] > r || box[0] + box[2] < l || box[1] > b || box[1] + box[3] < t) continue;
       pen.fillStyle = this.ink.warn;
       pen.beginPath();
-      pen.arc(box[0] + box[2] - 2, box[1] + 2, Math.max(6, Math.min(3 / scale, m.warnings.size > 50 ? 16 : 60)), 0, 7);
+      pen.arc(box[0] + box[2] - 2, box[1] + 2, Math.max(8.5, Math.min(3 / scale, m.warnings.size > 50 ? 16 : 60)), 0, 7);
       pen.fill();
-      if (scale < FAR) continue;
-      pen.fillStyle = "#fff";
-      pen.font = "700 10px system-ui, sans-serif";
+      if (scale < TWO) continue;
+      pen.fillStyle = this.ink.back;
+      pen.font = `700 ${size(12, scale)}px system-ui, sans-serif`;
       pen.textAlign = "center";
-      pen.fillText("!", box[0] + box[2] - 2, box[1] + 5.5);
+      pen.fillText("!", box[0] + box[2] - 2, box[1] + 6.5);
     }
     if (m.hovered !== -1) { lines(m.hovered); if (m.hovered >= 0) ring(m.hovered, this.ink.accent, 1.5, 2); }
     if (m.selected !== -1) { lines(m.selected >= 0 ? (p.stands[m.selected] === -1 ? m.selected : p.stands[m.selected]) : m.selected); ring(m.selected, this.ink.accent, 2.6, 3); }
@@ -594,6 +677,13 @@ export class View {
       ring(m.step.node, this.ink.gradient, 4, 5);
     }
   }
+}
+
+/** What a closed scope says below its name: a formula, and how much is in it. */
+function scopeLines(s: Scope): [string, string, string] {
+  const formula = s.call?.formula.split("\n")[0];
+  const both = s.backward && s.forward, front = s.note || (both ? `${s.forward.toLocaleString("en")} forward` : count(s.count, "node"));
+  return [formula ? inline(formula) : "", front, both ? `${s.backward.toLocaleString("en")} backward` : ""];
 }
 
 function depthFirst<T extends { id: number; parent: number }>(scopes: T[]): T[] {

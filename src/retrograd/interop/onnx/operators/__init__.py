@@ -1,0 +1,1 @@
+"""The rules of ONNX's operators, by topic."""

@@ -1,0 +1,56 @@
+"""The rules of the operators of ONNX, and one call of an operator with its attributes.
+
+A rule is a function from a `NodeCall` and the values of its inputs to the value of its output, or
+to a tuple of several. Values are tensors, `SymbolicSizes`, lists (sequences) and None (an input
+that is left out, or an optional that is empty).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retrograd.errors import FormatError
+
+Rule = Callable[..., Any]
+RULES: dict[tuple[str, str], Rule] = {}  # by domain ("" is ONNX's own) and operator
+REQUIRED = object()
+
+
+@dataclass(frozen=True)
+class NodeCall:
+    """One node of a model: what its rule may ask of it."""
+
+    operator: str
+    attributes: Mapping[str, Any]
+    opset: int  # of the operator's domain
+    outputs: Sequence[str]  # names; an empty one is not used
+    run: Callable[..., list[Any]]  # a subgraph on values: the values of its outputs
+
+    def get(self, name: str, default: Any = REQUIRED) -> Any:
+        """An attribute, or what stands in its place."""
+        found = self.attributes.get(name, default)
+        if found is REQUIRED:
+            raise FormatError(f"{self.operator} has no attribute {name!r}, which it needs")
+        return found
+
+    def wants(self, output: int) -> bool:
+        """Whether something uses an output."""
+        return output < len(self.outputs) and bool(self.outputs[output])
+
+
+def rule(*operators: str, domain: str = "") -> Callable[[Rule], Rule]:
+    """Register the rule of operators."""
+
+    def register(f: Rule) -> Rule:
+        RULES.update(dict.fromkeys([(domain, name) for name in operators], f))
+        return f
+
+    return register
+
+
+def same(functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Register operators without attributes that are functions of their inputs."""
+    for name, f in functions.items():
+        RULES["", name] = lambda _call, *values, f=f: f(*values)

@@ -1,0 +1,1 @@
+"""Operations and calls in the words and signs of mathematics."""

@@ -1,0 +1,1 @@
+"""Static pictures of graphs: as SVG, and what is made of that."""

@@ -1,0 +1,10 @@
+"""The operators of `matmul.py`, on ONNX's own cases."""
+
+import pytest
+
+from tests.interop.onnx.suite import run_file
+
+
+@pytest.mark.slow
+def test_cases_of_onnx() -> None:
+    run_file("matmul", values=31, gradients=28)
