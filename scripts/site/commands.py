@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 
 from retrograd.cli.main import app
+from retrograd.cli.signature import HELP
 from scripts.site import markdown
 
 PATH = "reference/cli.md"
@@ -33,7 +34,7 @@ def text() -> str:
     ]
     for name, command in walk(app):
         parts += [f"## `{name}`\n", markdown.of_docstring(command.help or "")]
-        context = click.Context(command, info_name=name)
+        context = click.Context(command, info_name=name, **HELP)
         usage = " ".join([name, *command.collect_usage_pieces(context)])
         parts.append(f"```sh\n{usage}\n```\n")
         rows = [r for p in command.get_params(context) if (r := p.get_help_record(context))]

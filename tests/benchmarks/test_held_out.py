@@ -108,7 +108,7 @@ def test_every_workload_is_named_and_there_are_ten_that_nobody_had_seen() -> Non
 
 
 @pytest.mark.usefixtures("tiny")
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_ways_to_use_retrograd_have_the_same_losses(name: str) -> None:
     ours = [p for p in find(name).peers if library(p) == "retrograd"]

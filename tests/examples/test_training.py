@@ -52,7 +52,7 @@ def misses(found, wanted):
 
 
 @pytest.mark.parametrize("name", list(SHORT))
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 def test_a_short_run_learns(name, capsys):
     steps, wanted = SHORT[name]
     assert misses(module(name).main(steps=steps), wanted) == {}

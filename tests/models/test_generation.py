@@ -55,6 +55,7 @@ def test_rows_end(model):
     assert alone.shape == (1, 7 + lengths[0])
 
 
+@pytest.mark.slow
 def test_drawn_tokens():
     model = randomized(GPT2(GPT2_SIZES), 5)
     options: dict[str, Any] = {"max_new_tokens": 5, "temperature": 2.0, "top_k": 9, "eos": ()}

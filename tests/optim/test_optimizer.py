@@ -76,6 +76,7 @@ def test_pure_form_equals_stateful_form_to_the_bit(name):
     same_in_both_forms(name)
 
 
+@pytest.mark.slow
 def test_pure_form_of_soap_equals_the_stateful_one():
     """Compiled: the reference multiplies matrices by BLAS, whose last bits depend on how they lie
     in memory, and along directions without gradients SOAP divides these by themselves."""

@@ -113,6 +113,7 @@ def test_a_loop_in_a_loop_packs_in_each_of_its_runs() -> None:
 
 @pytest.mark.parametrize("turned", [(False, True), (True, False)], ids=str)
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+@pytest.mark.sample(2)
 def test_products_one_after_the_other_pack_a_matrix_once(
     monkeypatch: pytest.MonkeyPatch, turned: tuple[bool, bool], dtype: Any
 ) -> None:

@@ -260,6 +260,7 @@ def test_the_peak_of_elementwise_layers_under_transforms():
 PARAMETERS = [(rg.spec((256,)), rg.spec((256,)))] * 16
 
 
+@pytest.mark.slow
 def test_no_plan_takes_more_than_one_node_by_node():
     """What is predicted from the graph bounds what the compiled program takes."""
     for kind in ELEMENTWISE:

@@ -65,13 +65,16 @@ def _graph_of(tape: Any, row: int) -> tuple[Graph, dict[Place, Node]]:
                 inputs[key] = leaf(np.asarray(p.value(r)), name)
             nodes[place] = inputs[key]
         elif code == CONSTANT:
-            nodes[place] = full(p.value(r), TensorType(float64, ()))
+            continue  # made for what uses it first: which row it has depends on what was freed
         elif code == CUSTOM:
             raise TraceError(
                 f"{p.customs[r].op or 'an operation of your own'} is computed by Python, so its "
                 "values have no graph; to_dot() draws them"
             )
         else:
+            for x in operands(p, r):
+                if x not in nodes:
+                    nodes[x] = full(x[0].value(x[1]), TensorType(float64, ()))
             node = _BY_CODE[code].prim(*[nodes[x] for x in operands(p, r)])
             nodes[place] = node.renamed(name) if name else node
     return Graph(list(inputs.values()), [nodes[tape, row]]), nodes

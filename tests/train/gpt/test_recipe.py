@@ -133,6 +133,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: Any
     assert train(DOCUMENTS, tmp_path, resume=True).trainer.step == 6
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("reference")
 def test_a_log_that_cannot_be_written_loses_nothing(tmp_path: Path, monkeypatch: Any) -> None:
     def full(*args: Any) -> None:

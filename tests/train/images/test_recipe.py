@@ -29,6 +29,7 @@ def test_digits_are_read(tmp_path: Path) -> None:
     assert set(outcome.test).isdisjoint(stratified_split(digits().labels, 0)[0])
 
 
+@pytest.mark.slow
 def test_a_run_leaves_what_is_needed_to_use_it(task: ImageTask, tmp_path: Path) -> None:
     outcome = train_on(task, SHORT, tmp_path)
     assert {p.name for p in tmp_path.iterdir()} >= {"config.toml", "log.jsonl", "loss.svg"}

@@ -21,6 +21,7 @@ from retrograd.viz.pictures.layout import (
     stub_width,
 )
 from retrograd.viz.pictures.scene import scene
+from retrograd.viz.roles import ROLES
 
 STATIC = Path(__file__).parent.parent / "static"
 LARGE = 400  # nodes; a graph of more is drawn by scopes
@@ -124,7 +125,7 @@ class _Drawing:
 
     def _header(self, name: str) -> Iterator[str]:
         roles = Counter(r["role"] for r in self.doc["nodes"] if r["computed"])
-        counts = " · ".join(f"{n} {role}" for role, n in roles.items())
+        counts = " · ".join(f"{roles[r.name]} {r.name}" for r in ROLES if roles[r.name])
         counts = f"{sum(roles.values())} nodes: {counts}"
         yield f'<text class="name" x="28" y="34">{name}</text>'
         yield f'<text class="counts" x="28" y="53">{counts}</text>'
