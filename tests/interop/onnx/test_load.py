@@ -293,3 +293,17 @@ def test_parameters_that_decide_shapes_have_their_values() -> None:
     scales = np.array([1, 1, 2, 2], np.float32)
     g = graph_of(model(nodes, [("x", F32, ["N", 1, 2, 2])], scales=scales), "m")
     assert g(np.ones((3, 1, 2, 2), np.float32)).shape == (3, 1, 4, 4)
+
+
+def test_sizes_become_a_tensor_where_something_else_is_computed() -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Tile", ["s", "two"], ["t"]),
+        node("Pad", ["t", "widths"], ["p"]),
+        node("TopK", ["p", "one"], ["y", "at"]),
+    ]
+    more: dict[str, Any] = {"two": np.array([2]), "widths": np.array([1, 0]), "one": np.array([1])}
+    g = graph_of(model(nodes, [("x", F32, ["N", 3])], outputs=("p", "y"), **more), "m")
+    padded, top = g(np.zeros((5, 3), np.float32))
+    assert padded.tolist() == [0, 5, 3, 5, 3]
+    assert top.tolist() == [5]

@@ -40,7 +40,7 @@ from retrograd.onnx.weights import array_of
 KEEPS_SIZES = {  # computed for sizes that are symbolic; all others get a tensor of them
     "Add", "Sub", "Mul", "Div", "Mod", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
     "Where", "Cast", "CastLike", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Concat", "Split",
-    "Slice", "Gather", "ReduceProd", "Range", "Expand", "Tile", "ConstantOfShape", "Resize", "Pad",
+    "Slice", "Gather", "ReduceProd", "Range", "Expand", "Tile", "ConstantOfShape",
     "TopK", "OneHot", "Shape", "Max", "Min", "Clip", "If", "Loop",
 }  # fmt: skip
 

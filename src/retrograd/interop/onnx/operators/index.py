@@ -9,7 +9,14 @@ import numpy as np
 import retrograd as rg
 from retrograd.errors import OptionError
 from retrograd.interop.onnx.registry import NodeCall, rule
-from retrograd.interop.onnx.values import SymbolicSizes, from_sizes, known, known_sizes, number
+from retrograd.interop.onnx.values import (
+    SymbolicSizes,
+    as_tensor,
+    from_sizes,
+    known,
+    known_sizes,
+    number,
+)
 
 
 @rule("Gather")
@@ -96,10 +103,10 @@ def one_hot(call: NodeCall, indices: Any, depth: Any, values: Any) -> Any:
     n = number(depth, "the depth of OneHot") if count is None else count.item()
     n = int(n) if isinstance(n, float) else n
     axis = call.get("axis", -1)
-    axis = axis + indices.ndim + 1 if axis < 0 else axis
-    whole = indices.astype(rg.int64)
+    axis = axis + len(indices.shape) + 1 if axis < 0 else axis
+    whole = as_tensor(indices).astype(rg.int64)
     whole = rg.expand_dims(rg.where(whole < 0, whole + n, whole), axis=axis)
-    shape = [1] * (indices.ndim + 1)
+    shape = [1] * (len(indices.shape) + 1)
     shape[axis] = n
     return rg.where(whole == rg.reshape(rg.arange(n), tuple(shape)), values[1], values[0])
 

@@ -8,7 +8,14 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.interop.onnx.registry import NodeCall, rule
-from retrograd.interop.onnx.values import SymbolicSizes, from_sizes, ints, known_sizes, number
+from retrograd.interop.onnx.values import (
+    SymbolicSizes,
+    as_tensor,
+    from_sizes,
+    ints,
+    known_sizes,
+    number,
+)
 
 _REDUCTIONS: dict[str, Any] = {
     "ReduceL1": lambda x, **o: rg.sum(rg.abs(x), **o),
@@ -104,7 +111,9 @@ def top_k(call: NodeCall, x: Any, k: Any) -> Any:
     """Of equal elements the first comes first."""
     count = known_sizes(k)
     wanted = number(k, "the count of TopK") if count is None else count.item()
-    found = rg.topk(x, wanted, axis=call.get("axis", -1), largest=bool(call.get("largest", 1)))
+    found = rg.topk(
+        as_tensor(x), wanted, axis=call.get("axis", -1), largest=bool(call.get("largest", 1))
+    )
     return found[0], found[1].astype(rg.int64)
 
 

@@ -170,7 +170,7 @@ def expand(_call: NodeCall, x: Any, shape: Any) -> Any:
 
 @rule("Tile")
 def tile(_call: NodeCall, x: Any, repeats: Any) -> Any:
-    return rg.tile(x, sizes(repeats, "the repeats of Tile"))
+    return rg.tile(as_tensor(x), sizes(repeats, "the repeats of Tile"))
 
 
 @rule("ConstantOfShape")
