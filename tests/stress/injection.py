@@ -1,8 +1,9 @@
 """Exceptions that come between two instructions, as those of Ctrl-C do.
 
-`interrupted(f, k)` calls `f` and raises `KeyboardInterrupt` before the `k`-th instruction that the
-package, or what it is made of in Python, runs. Left out are the instructions by which a `with`
-block gives back what it holds: CPython handles no signal there.
+CPython looks for signals where a function begins, behind a call and where it jumps back, and
+nowhere else. `interrupted(f, k)` calls `f` and raises `KeyboardInterrupt` at the `k`-th of these
+places that the package, or what it is made of in Python, comes to. Left out are the instructions by
+which a `with` block gives back what it holds.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ import retrograd
 PACKAGE = str(Path(retrograd.__file__).parent)
 MADE_OF = ("contextlib.py", "threading.py", "weakref.py", "_weakrefset.py")
 
+LOOKS = ("RESUME", "CALL", "JUMP_BACKWARD")  # `Python/ceval.c`; what their names begin with
+
+_looking: dict[int, frozenset[int]] = {}
 _leaving: dict[int, frozenset[int]] = {}
 _codes: list[CodeType] = []  # so that no other gets the address of one of them
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a call: how many instructions it took, and where it was interrupted."""
+    """What became of a call: how many places it came to, and where it was interrupted."""
 
     count: int
     where: str | None
@@ -49,9 +53,21 @@ def _exits(code: CodeType) -> frozenset[int]:
     return found
 
 
+def _looks(code: CodeType) -> frozenset[int]:
+    """Behind which instructions signals are looked for."""
+    found = _looking.get(id(code))
+    if found is None:
+        steps = dis.get_instructions(code)
+        found = frozenset(x.offset for x in steps if x.opname.startswith(LOOKS))
+        _looking[id(code)] = found
+        _codes.append(code)
+    return found
+
+
 def interrupted(f: Callable[[], Any], k: int) -> Outcome:
-    """Call `f`, which is interrupted before instruction `k`, if it has as many."""
+    """Call `f`, which is interrupted at place `k`, if it comes to as many."""
     count, where, on = 0, None, True
+    looked: dict[FrameType, bool] = {}  # whether the last instruction of a frame looked for signals
 
     def called(frame: FrameType, event: str, arg: Any) -> Any:
         file = frame.f_code.co_filename
@@ -62,15 +78,22 @@ def interrupted(f: Callable[[], Any], k: int) -> Outcome:
 
     def step(frame: FrameType, event: str, arg: Any) -> Any:
         nonlocal count, where, on
-        if on and event == "opcode" and frame.f_lasti not in _exits(frame.f_code):
-            count += 1
-            if count == k:
-                on = False
-                where = f"{frame.f_code.co_qualname} in {frame.f_code.co_filename}:{frame.f_lineno}"
-                raise KeyboardInterrupt
+        if event == "return":
+            looked.pop(frame, None)
+        elif on and event == "opcode":
+            before = looked.get(frame, False)
+            looked[frame] = frame.f_lasti in _looks(frame.f_code)
+            if before and frame.f_lasti not in _exits(frame.f_code):
+                count += 1
+                if count == k:
+                    on = False
+                    where = (
+                        f"{frame.f_code.co_qualname} in {frame.f_code.co_filename}:{frame.f_lineno}"
+                    )
+                    raise KeyboardInterrupt
         return step
 
-    before = sys.gettrace()
+    traced = sys.gettrace()
     sys.settrace(called)
     try:
         f()
@@ -78,5 +101,6 @@ def interrupted(f: Callable[[], Any], k: int) -> Outcome:
         pass
     finally:
         on = False
-        sys.settrace(before)
+        sys.settrace(traced)
+        looked.clear()
     return Outcome(count, where)

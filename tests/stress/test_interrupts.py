@@ -21,7 +21,7 @@ from retrograd import shared
 from retrograd.context_setting import _BLOCKS, Setting
 from retrograd.eager.modes import current_backend, grad_enabled, is_tracing
 from retrograd.eager.trace_buffer import BUFFERS
-from retrograd.ir import provenance
+from retrograd.ir import Provenance, provenance
 from retrograd.runtime.executors.background_compiler import BackgroundCompiler
 from retrograd.scalar.choices import _CHANGED
 from retrograd.scalar.recorder import Value
@@ -254,7 +254,7 @@ def check_whole() -> None:
     assert grad_enabled()
     assert not is_tracing()
     assert current_backend() == "llvm"
-    assert (provenance().scope, provenance().origin, _BLOCKS.get()) == ("", None, ())
+    assert (provenance(), _BLOCKS.get()) == (Provenance(), ())
     assert (builtins.max, builtins.min, TRACES, _CHANGED) == (MAX, MIN, [], [])
     locks = [*[one for _, one in shared._LOCKS], *shared._OWN]
     locks += [buffer.lock for ref in list(BUFFERS) if (buffer := ref()) is not None]
@@ -278,7 +278,7 @@ def sweep(make: Callable[[], Case], samples: int, seed: int) -> None:
             case.after()
             check_whole()
         except BaseException as error:
-            error.add_note(f"interrupted before instruction {k} of {count}: {where}")
+            error.add_note(f"interrupted at place {k} of {count}: {where}")
             raise
 
 
@@ -327,7 +327,7 @@ def test_what_other_threads_wait_for_is_free_wherever_it_is_interrupted(held):
 
 @pytest.mark.slow
 def test_a_trace_of_values_ends_wherever_it_is_interrupted():
-    """At each instruction, those between the end of a block and the call of what ends it too."""
+    """At each place, those between the end of a block and the call of what ends it too."""
 
     def trace() -> None:
         with tracing(trace, ScalarTape, Value._made):

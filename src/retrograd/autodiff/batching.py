@@ -9,10 +9,12 @@ from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, Provenance, made_by, reachable
 from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand
+from retrograd.shared import contained
 
 G = TypeVar("G", bound=Graph)
 
 
+@contained
 def batched(
     outputs: Sequence[Node], samples: Mapping[Node, Node], size: int | Dim
 ) -> list[tuple[Node, bool]]:

@@ -9,10 +9,12 @@ from retrograd.autodiff.names import fresh
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, TupleType, full, made_by, reachable
 from retrograd.ops.leaf import input_node
+from retrograd.shared import contained
 
 G = TypeVar("G", bound=Graph)
 
 
+@contained
 def pushforward(
     outputs: Sequence[Node],
     wrt: Sequence[Node],

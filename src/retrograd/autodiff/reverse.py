@@ -18,6 +18,7 @@ from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
 from retrograd.ops.complex import conj
 from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import Pad
+from retrograd.shared import contained
 
 G = TypeVar("G", bound=Graph)
 
@@ -43,6 +44,7 @@ def active(outputs: Sequence[Node], wrt: Collection[Node], stop: Collection[Node
     return list(found)
 
 
+@contained
 def pullback(
     outputs: Sequence[Node],
     cotangents: Sequence[Node],
