@@ -197,6 +197,7 @@ from retrograd.nn.layers.transformer import (
     TransformerEncoderLayer,
 )
 from retrograd.nn.model_summary import ModelSummary, ModuleInfo, summary
+from retrograd.nn.module import compiled as _compiled  # noqa: F401 - `jit` takes modules, too
 from retrograd.nn.module.buffer import Buffer
 from retrograd.nn.module.module import LoadResult, Module
 from retrograd.nn.module.parameter import Parameter

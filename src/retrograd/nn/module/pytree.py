@@ -25,6 +25,8 @@ class Composite:
     _inline: str = ""
     # Whether it will have other members than it has, so that nobody may go by these.
     _unfinished: bool = False
+    # Of a compiled module the class that it is put together as: it shares all else with one of it.
+    _uncompiled: type | None = None
 
 
 class Member(NamedTuple):
@@ -166,7 +168,9 @@ class _Splitter:
                 values.append(_static(v))
             else:
                 values.append(self.split(v, path if k == inline else f"{path}.{k}"))
-        return ModuleNode(type(module), number, tuple(attributes), tuple(values))
+        return ModuleNode(
+            module._uncompiled or type(module), number, tuple(attributes), tuple(values)
+        )
 
 
 def split(module: Composite) -> tuple[list[Any], Any, list[str]]:

@@ -110,6 +110,10 @@ class TracedKind(Protocol):
 # For each kind of values other than tensors: from a function and its counts, what calls it.
 TRACED_KINDS: list[Callable[[Callable[..., Any], dict[str, int]], TracedKind]] = []
 
+# What compiles functions that belong to an object, which is an argument then: called with such a
+# function, the class of what `jit` makes and its options. None from those that have no part in it.
+METHODS: list[Callable[..., Any]] = []
+
 
 def _concerns_tapes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a tape is to see a call operation by operation."""
@@ -691,7 +695,9 @@ def jit(
     modules, as if they had been called without `jit`; in arguments that are donated, too.
 
     What the function takes from around it is read when it is traced; of tensors that require a
-    gradient, the value of the moment is used in every call.
+    gradient, the value of the moment is used in every call. A module that is compiled, or a method
+    of it, is an argument: its parameters, its state and whether it is training are those of the
+    call. The result is a module of its class that shares its attributes.
 
     Called with tensors that require a gradient, or inside another transform, the function is
     recorded like any other, so transforms and `backward()` go through it. If it differentiates by
@@ -720,7 +726,12 @@ def jit(
         *listed(static_argnums, "static_argnums"),
     ]
     given = listed(donate, "donate")
-    made = Jit if shell() is None else RedefinableJit
-    if f is None:
-        return lambda g: made(g, static, given, declared, explain)
-    return made(f, static, given, declared, explain)
+
+    def made(g: Callable[..., Any]) -> Any:
+        kind = Jit if shell() is None else RedefinableJit
+        found = [of(g, kind, static, given, declared, explain) for of in METHODS]
+        return next((x for x in found if x is not None), None) or kind(
+            g, static, given, declared, explain
+        )
+
+    return made if f is None else made(f)
