@@ -49,6 +49,8 @@ CASES: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
     "transposed": (conv(x_dilation=2, low=2, high=3), (2, 16, 5, 6), (8, 16, 3, 3)),
     "cropped": (conv(x_dilation=2, low=-1), (2, 16, 7, 7), (8, 16, 2, 2)),
     "groups": (conv(groups=2, low=1), (2, 16, 9, 9), (16, 8, 3, 3)),
+    "groups of vectors": (conv(groups=2, low=1), (13, 6, 9, 9), (32, 3, 3, 3)),
+    "groups of vectors, strided": (conv(groups=3, strides=2), (30, 6, 13, 14), (48, 2, 3, 3)),
     "depthwise": (conv(groups=12, low=1), (2, 12, 9, 9), (12, 1, 3, 3)),
     "depthwise, strided": (conv(groups=12, strides=2, low=1), (2, 12, 9, 9), (24, 1, 3, 3)),
     "transposed, to no channels": (conv(1, x_dilation=2, low=2), (2, 5, 6), (0, 5, 3)),

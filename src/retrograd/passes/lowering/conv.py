@@ -239,8 +239,12 @@ def _by_rows(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) -> 
     """`y[g, o, n, p] = w[g, o, c k] windows[n, p, g, c k]`, then samples in front."""
     groups, kernels, channels = blocks
     rows = permute(windows, (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank)))
-    if groups == 1 and _turns(w):
-        return _turned_rows(rows, plain, w, rank)
+    if _turns(w, kernels):
+        turned = _turned_rows(rows, plain, w, rank) if groups == 1 else None
+        if groups != 1 and not plain:
+            turned = _turned_groups(windows, w, blocks, rank)
+        if turned is not None:
+            return turned
     if not plain:
         rows = Materialize()(rows)
     rows = split(rows, 1 + rank, (groups, channels))
@@ -253,10 +257,10 @@ def _by_rows(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) -> 
     return permute(y, (lead + 1, *range(lead + 1), *range(lead + 2, y.type.rank)))
 
 
-def _turns(w: Node) -> bool:
-    """Whether sums are so long, and kernels so many, that it pays to have these side by side in the
-    result, and to turn that; as far as is known."""
-    kernels, summed = w.shape[0], product(w.shape[1:])
+def _turns(w: Node, kernels: int | Dim) -> bool:
+    """Whether sums are so long, and kernels of a group so many, that it pays to have these side by
+    side in the result, and to turn that; as far as is known."""
+    summed = product(w.shape[1:])
     if not (isinstance(kernels, int) and isinstance(summed, int)):
         return False
     if kernels < LEAST_VECTOR or w.dtype not in (float32, float64):
@@ -283,6 +287,22 @@ def _turned_rows(rows: Node, plain: bool, w: Node, rank: int) -> Node:
         y = multiplied(DotGeneral(tuple(range(1, left.type.rank)), b), left, right)
     y = reshape(y, (n, *places, w.shape[0]))
     return permute(y, (0, 1 + rank, *range(1, 1 + rank)))
+
+
+def _turned_groups(windows: Node, w: Node, blocks: Blocks, rank: int) -> Node | None:
+    """The same of several groups: `y[g, n, p, o] = windows[g, n, p, c k] w[g, c k, o]`, unless the
+    windows would have to be laid out in memory."""
+    groups, kernels, channels = blocks
+    n, _, *places = windows.shape[: 2 + rank]
+    apart = reshape(windows, (n, groups, channels, *windows.shape[2:]))
+    rows = permute(apart, (1, 0, *range(3, 3 + rank), 2, *range(3 + rank, 3 + 2 * rank)))
+    right = permute(split(w, 0, (groups, kernels)), (0, *range(2, 3 + rank), 1))
+    a, b = tuple(range(2 + rank, 3 + 2 * rank)), tuple(range(1, 2 + rank))
+    y = DotGeneral(a, b, (0,), (0,))(rows, Materialize()(right))  # [g, n, *p, o]
+    if not reads_windows(y):
+        return None
+    y = permute(y, (1, 0, 2 + rank, *range(2, 2 + rank)))
+    return reshape(y, (n, w.shape[0], *places))
 
 
 def _columns(w: Node) -> Node:
