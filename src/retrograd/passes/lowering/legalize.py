@@ -45,6 +45,7 @@ from retrograd.ops.special.scipy_functions import FROM_SCIPY
 from retrograd.passes.constants import is_buffer
 from retrograd.passes.lowering import (  # noqa: F401  (their rules)
     conv,
+    extremum,
     linalg,
     logsumexp,
     overlap_add,
