@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import (
@@ -89,14 +91,16 @@ def euclidean(x: Node, axes: tuple[int, ...]) -> Node:
     parts = (real(x), imag(x)) if x.dtype.is_complex else (x,)
     if any(x.shape[a] == 0 for a in axes):
         return reduce.ReduceSum(axes)(parts[0])
-    # Dividing by the largest element changes nothing but the rounding, so it takes no part in the
-    # gradient: the norm is homogeneous.
+    # The scale changes nothing but the rounding, so it takes no part in the gradient: the norm is
+    # homogeneous. A power of two near the largest element rounds nothing, and takes no division.
     sizes = [reduce.ReduceMax(axes)(el.abs(p)) for p in parts]
     top = StopGradient()(sizes[0] if len(sizes) == 1 else el.max(*sizes))
     usable = el.isfinite(top) & (top > 0)
-    scale = el.select(usable, top, full(1, top.type))
-    wide = reduce.ReduceSum(axes).back(scale, parts[0])
-    squares = [q * q for q in [p / wide for p in parts]]
+    largest = np.finfo(top.dtype.dtype).maxexp - 2  # that of the inverse must be there, too
+    power = el.floor(el.log2(el.select(usable, top, full(1, top.type))))
+    power = el.max(el.min(power, full(largest, top.type)), full(-largest, top.type))
+    scale, inverse = el.exp2(power), reduce.ReduceSum(axes).back(el.exp2(-power), parts[0])
+    squares = [q * q for q in [p * inverse for p in parts]]
     total = squares[0] if len(squares) == 1 else squares[0] + squares[1]
     return scale * root(el.sqrt, reduce.ReduceSum(axes)(total))
 
