@@ -20,7 +20,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-exhaustive test-torch lint format docs site ui native bench env \
+.PHONY: help demo test test-all test-exhaustive mutation test-torch lint format docs site ui native bench env \
 	clean distclean
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo 'make test        the tests in brief: a sample of each sweep, no slow ones'
 	@echo 'make test-all    every test: whole sweeps, and the slow ones'
 	@echo 'make test-exhaustive  what takes hours: more seeds, more sizes'
+	@echo 'make mutation    change every derivative rule a little, report what no test notices'
 	@echo 'make test-torch  install PyTorch (large), then the tests that compare with it'
 	@echo 'make lint        ruff check, ruff format --check, mypy'
 	@echo 'make format      mend what ruff can mend'
@@ -44,13 +45,16 @@ demo: $(BASE)
 	$(BIN)/retrograd train gpt --out demo/gpt --drawing demo/gradient.html
 
 test: $(TEST)
-	$(PYTEST) --sample -m 'not slow and not torch' --durations=10
+	$(PYTEST) --sample -m 'not slow and not exhaustive and not torch' --durations=10
 
 test-all: $(WHOLE) $(SYSTEM)
 	$(PYTEST) -m 'not exhaustive' --durations=20
 
 test-exhaustive: $(TEST)
 	$(PYTEST) -m exhaustive --durations=20
+
+mutation: $(TEST)
+	PYTHONPATH=src $(BIN)/python -m scripts.mutation $(MUTATE)
 
 test-torch: $(TORCH)
 	$(PYTEST) -m torch
@@ -64,10 +68,11 @@ format: $(DEV)
 	$(BIN)/python -m ruff check --fix
 	$(BIN)/python -m ruff format
 
-docs: $(BASE)
+docs: $(TEST)
 	$(BIN)/python -m scripts.operations
 	$(BIN)/python -m scripts.coming_from
 	$(BIN)/python -m scripts.backends
+	$(BIN)/python -m scripts.certificates
 
 site: $(SITE)
 	$(BIN)/python -m scripts.site

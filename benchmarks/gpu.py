@@ -123,8 +123,8 @@ def check_records(backend: str, end: float, whole: bool) -> dict[str, Any]:
     """The op records, common ones first, until the time is over: against the reference, and, to
     know it, whether the bits are those of the llvm backend."""
     from retrograd.ir import Graph, Node
+    from retrograd.verify.records import RECORDS
     from tests.runtime.agreement import assert_same
-    from tests.samples import RECORDS
 
     passed, failed, other_bits = [], {}, []
     names = [n for n in RECORDS if n != "input"]

@@ -26,7 +26,7 @@ from retrograd.ops.reduce import Reduction
 from retrograd.passes.lowering import complex as on_pairs
 from retrograd.passes.lowering import complex_math, rules
 from retrograd.schedule import index_maps, lower
-from tests.samples import RECORDS
+from retrograd.verify.records import RECORDS
 
 CAPABILITIES = ("vjp", "jvp", "batching", "complex", "lowering", "ONNX", "text", "record")
 

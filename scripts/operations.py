@@ -106,7 +106,7 @@ run under it.
 **Backends.** Every operation runs on `reference` and `llvm`; [`backends.md`](backends.md) says what
 runs on `xla`, `wgpu` and `cuda`. Complex numbers reach native code as pairs of real ones
 (`passes/lowering/complex.py`), with the same meaning. The tests run every operation on each
-backend, on the samples of its record in `tests/records`.
+backend, on the samples of its record in `src/retrograd/verify/records`.
 
 **Shapes.** Elementwise operations take inputs of one shape: broadcasting is an `expand` before
 them. Axes are counted from the front.

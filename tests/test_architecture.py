@@ -40,13 +40,17 @@ LEVELS = [
     "functions.random", "functions.pytorch.creation",
     "functions.pytorch.modes", "graph", "transforms", "transforms.jit",
     "transforms.sparse", "tape", "scalar.machine", "scalar", "api",
-    "verify",
+    "verify.bound_propagation.interval", "verify.bound_propagation.box",
+    "verify.bound_propagation.propagation", "verify.bound_propagation.rules",
+    "verify.bound_propagation", "verify.records", "verify", "verify.certification",
+    "verify.rounding_error",
     "nn.module", "nn", "nn.functional", "nn.utils", "nn.layers",
     "nn.losses", "nn.casting", "nn.lora", "nn.model_summary", "micrograd", "optim",
     "nn.utils.clip_grad", "amp", "metrics", "io", "distributed", "data", "data.transforms", "gnn",
     "gnn.convert",
     "interop", "interop.onnx.registry", "interop.onnx.values", "interop.onnx.dtypes",
-    "interop.onnx.model", "interop.onnx.operators", "interop.onnx", "models", "solvers", "testing",
+    "interop.onnx.narrow", "interop.onnx.model", "interop.onnx.operators.ml",
+    "interop.onnx.operators", "interop.onnx", "models", "solvers", "testing",
     "autograd", "func", "utils", "train", "train.loop", "train.gpt", "train.graph", "train.images",
     "train.tabular", "cli", "__main__",
 ]  # fmt: skip
@@ -59,6 +63,7 @@ BENCH_FILES = sorted((SOURCE.parents[1] / "benchmarks").rglob("*.py"))
 LAZY = {
     "google", "llvmlite", "networkx", "onnx", "scipy", "tensorboard", "click",
     "tokenizers", "pyarrow", "PIL", "jax", "wgpu", "cuda", "vl_convert",
+    "mpmath", "sympy",
 }  # fmt: skip
 
 

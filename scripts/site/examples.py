@@ -15,7 +15,7 @@ from scripts.site.navigation import DOCS
 # Each part of these pages, from one heading of the second level to the next, runs by itself.
 ALONE = "cookbook"
 WHOLE = ("index", "first-steps", "compiler-in-pictures", "numerical-conventions",
-         "performance-guide", "gallery")  # fmt: skip
+         "performance-guide", "gallery", "proving")  # fmt: skip
 
 
 def executed() -> list[str]:

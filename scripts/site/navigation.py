@@ -12,13 +12,21 @@ from scripts.site.entries import ROOT, SOURCE
 DOCS = ROOT / "docs"
 LINKED = re.compile(r"\]\(([\w-]+\.md)\)")
 # In the order in which they are read.
-HOW_IT_WORKS = ("tour", "compiler-in-pictures", "numerical-conventions", "performance-guide")
+HOW_IT_WORKS = (
+    "tour",
+    "compiler-in-pictures",
+    "numerical-conventions",
+    "certificates",
+    "performance-guide",
+)
 GUIDES = ("training", "data", "metrics", "learning-on-graphs", "assignment", "scalars", "notebooks",
-          "explorer", "interop", "onnx", "ecosystem", "backends", "distributed", "platforms",
-          "troubleshooting", "examples")  # fmt: skip
+          "explorer", "rounding", "bounds", "bounds-linear", "proving", "interop", "onnx",
+          "ecosystem", "backends", "distributed", "platforms", "troubleshooting",
+          "examples")  # fmt: skip
 COMING_FROM = ("coming-from-pytorch", "coming-from-jax", "coming-from-numpy")
 FOLDERS = ("tutorials", "cookbook")
-DEVELOPERS = ("architecture", "where-is", "glossary", "adding-an-op", "document-format")
+DEVELOPERS = ("architecture", "where-is", "glossary", "adding-an-op", "mutation", "graph-format",
+              "document-format")  # fmt: skip
 
 
 def title(path: Path) -> str:

@@ -492,6 +492,7 @@ if TYPE_CHECKING:
         testing,
         train,
         utils,
+        verify,
     )
     from retrograd.api.dashboard import dashboard
     from retrograd.api.debug import debug
@@ -688,6 +689,7 @@ LATER = {
     "testing": "retrograd.testing",
     "train": "retrograd.train",
     "utils": "retrograd.utils",
+    "verify": "retrograd.verify",
 }
 LATER_NAMES = {
     "Mesh": "retrograd.distributed",
@@ -786,6 +788,7 @@ __all__ = [
     "load",
     "save",
     "utils",
+    "verify",
     "complex",
     "complex64",
     "complex128",

@@ -15,6 +15,8 @@ from retrograd.shared import IMPORTING
 
 EXTRAS = {  # what brings a package that comes with an extra
     "scipy": "'retrograd[scipy]'",
+    "mpmath": "'retrograd[verify]'",
+    "sympy": "'retrograd[verify]'",
     "wgpu": "'retrograd[wgpu]'",
     "cuda": "'retrograd[cuda]'",
 }

@@ -345,10 +345,37 @@ class Tuning:
     fingerprint_rows: int = number(16, "rows of an array that tell it from another")
     onnx_unrolled_steps: int = number(64,
         "a loop of a model of at most so many steps is written out when it is read")
+    onnx_reruns: int = number(256,
+        "gradients that a model of ONNX may take of each other")
     cache_slots: int = number(64,
         "slots that a cache of keys and values has a multiple of, so that calls find a program")
     turned_weight_tokens: int = number(32,
         "generated tokens for which it pays to turn GPT-2's weights over")
+
+    # Proofs.
+    network_weights: int = number(1 << 26,
+        "weights, zeros included, of a network that branch and bound takes")
+    property_bytes: int = number(1 << 26, "bytes of a file with a property, unpacked")
+    property_cases: int = number(1 << 16, "cases of a property once it is multiplied out")
+    proof_batch: int = number(64, "cases of a proof that are bounded together")
+    proof_inputs: int = number(12,
+        "a network of at most so many inputs is split at inputs, of more at ReLUs")
+    slope_rate: float = number(0.1, "step of Adam on the slopes of relaxed ReLUs")
+    beta_rate: float = number(0.05, "the same on what is taken off arguments of decided ones")
+    ascent_decay: float = number(0.97, "by which these steps shrink from one to the next")
+    # Rounding (`rg.verify.rounding`).
+    rounding_elements: int = number(32, "elements of an output whose bound is computed")
+    rounding_samples: int = number(32, "runs of stochastic arithmetic, at least")
+    rounding_sampled_nodes: int = number(8000, "nodes of all runs together, of short programs")
+    rounding_exact_operations: int = number(300_000,
+        "operations of a run that mpmath computes without being asked")
+    rounding_lost_digits: float = number(1.0, "digits from which a node is said to lose some")
+    rounding_share: float = number(0.05, "part of a bound from which a node counts")
+    rounding_felt: float = number(0.02, "weight of a node from which it is listed")
+    rounding_listed: int = number(8, "nodes of a table")
+    rounding_gain: float = number(2.0, "factor by which the error of what is suggested is smaller")
+    rounding_candidates: int = number(64, "rewritings that are evaluated")
+    rounding_widened: int = number(3, "nodes, the worst, that are evaluated in a wider dtype")
     # fmt: on
 
     def __str__(self) -> str:

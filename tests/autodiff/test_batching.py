@@ -21,7 +21,7 @@ from retrograd.ops.elementwise import exp, sin
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 
 VECTOR = TensorType(float64, (3,))
 

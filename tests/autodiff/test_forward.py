@@ -20,7 +20,8 @@ from retrograd.ir import (
 from retrograd.ops.elementwise import cast, exp, sin
 from retrograd.ops.leaf import input_node
 from retrograd.ops.reduce import ReduceSum
-from retrograd.verify.rules import run
+from retrograd.verify.records import RECORDS
+from retrograd.verify.rule_checks import run
 
 SCALAR = TensorType(float64, ())
 VECTOR = TensorType(float64, (3,))
@@ -90,3 +91,29 @@ def test_forward_over_reverse_is_reverse_over_reverse() -> None:
         v = np.eye(3)[i]
         np.testing.assert_allclose(run(reverse, [point, v])[0], hessian[i], rtol=1e-12)
         np.testing.assert_allclose(run(forward, [point, v])[0], hessian[:, i], rtol=1e-12)
+
+
+def test_inputs_without_a_derivative_have_no_tangent() -> None:
+    """Alone none arrives; beside tangents of other inputs they add nothing."""
+    count = 0
+    for name, record in RECORDS.items():
+        for sample in record.smooth_samples()[:1]:
+            inputs = sample.nodes()
+            y = sample.op(*inputs)
+            wrt = [inputs[i] for i in record.wrt_of(sample)]
+            known = {*wrt, *(inputs[i] for i in record.unchecked if i < len(inputs))}
+            others = [x for x in inputs if x.type.is_inexact and x not in known]
+            ones = {x: full(1, x.type) for x in inputs if x.type.is_inexact}
+            for x in others:
+                assert pushforward([y], [x], [ones[x]]) == [None], name
+            if others and known:
+                moving = [*known, *others]
+                ends = [
+                    *pushforward([y], moving, [ones[x] for x in moving]),
+                    *pushforward([y], [*known], [ones[x] for x in known]),
+                ]
+                graph = Graph(inputs, [t for t in ends if t is not None])
+                found, expected = run(graph, sample.inputs)
+                np.testing.assert_array_equal(found, expected, err_msg=name)
+                count += 1
+    assert count >= 5

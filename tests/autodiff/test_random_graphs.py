@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from retrograd.autodiff import batch, gradient, pullback, pushforward, tangent
 from retrograd.ir import Graph, Node, full, verify
 from retrograd.ops.leaf import constant
-from retrograd.verify.rules import compare, difference, run
+from retrograd.verify.rule_checks import compare, difference, run
 from tests.sampling import examples
 from tests.smooth_graphs import smooth_arrays, smooth_graph
 

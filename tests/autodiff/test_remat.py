@@ -9,7 +9,7 @@ from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
 from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
 from retrograd.passes import optimize
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 
 sin, exp = ELEMENTWISE["sin"], ELEMENTWISE["exp"]
 VECTOR = spec((3,), float64)

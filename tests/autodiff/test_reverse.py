@@ -27,7 +27,7 @@ from retrograd.ops.elementwise import cast, exp, floor, gt, mul, select, sin, ta
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 
 SCALAR = TensorType(float64, ())
 VECTOR = TensorType(float64, (3,))

@@ -1,5 +1,6 @@
 """`retrograd check`: saved graphs and functions."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from click.testing import CliRunner
 
 import retrograd as rg
 from retrograd.cli.main import app
+from retrograd.verify import Certificate, Certificates, Evidence, checker
 
 MODULE = """
 import retrograd as rg
@@ -57,6 +59,23 @@ def test_misuse_is_a_usage_error(here, target, part):
     assert part in " ".join(text.split())
 
 
+def test_rules(tmp_path, monkeypatch):
+    code, text = run("--rules", "cumsum", "--order", 1, "--json", tmp_path / "found.json")
+    assert code == 0, text
+    assert "cumsum" in text
+    assert "1 of 1 certified" in text
+    assert json.loads((tmp_path / "found.json").read_text())[0]["passed"]
+    code, text = run("--rules", "cumsun")
+    assert code == 1
+    assert "did you mean cumsum" in text
+    assert run()[0] == 2
+    wrong = Certificate("f", "x", (Evidence("differences", "failed", 1, 1.0, "2, not 1"),))
+    monkeypatch.setattr(rg.verify, "rules", lambda ops, order: Certificates([wrong]))
+    code, text = run("--rules")
+    assert code == 1
+    assert "f by x: differences: 2, not 1" in text
+
+
 def test_graphs(here):
     rg.trace(lambda x: rg.softmax(x).sum(), rg.spec((3,))).save(here / "g.graph")
     code, text = run(here / "g.graph")
@@ -71,3 +90,36 @@ def test_graphs(here):
     code, text = run("missing.graph")
     assert code == 1
     assert "no such file" in text
+
+
+def test_a_proof_is_done_again(tmp_path):
+    """That 2 x is not above 2 for x between 0 and 1: unsafe is 3 - y <= 0."""
+    step = {
+        "kind": "affine", "dtype": "float32", "bias": [(0.0).hex()],
+        "terms": [{"from": 0, "rows": [[[0], [(2.0).hex()]]]}],
+    }  # fmt: skip
+    unsafe = {"coefficients": [(-1.0).hex()], "constant": (3.0).hex(), "strict": False}
+    claim = [
+        {"inputs": 1, "steps": [step]},
+        [{"lower": [(0.0).hex()], "upper": [(1.0).hex()]}],
+        [{"region": 0, "unsafe": [unsafe]}],
+    ]
+    leaf = {
+        "weights": [(1.0).hex()], "slopes": [], "betas": [], "coefficients": [(-2.0).hex()],
+        "bias": (2.5).hex(),
+    }  # fmt: skip
+    document = {
+        "format": "retrograd-certificate", "version": 1, "network": claim[0], "regions": claim[1],
+        "cases": claim[2], "claim": checker.digest(claim), "bounds": [[]],
+        "trees": [[{"leaf": leaf}]],
+    }  # fmt: skip
+    path = tmp_path / "proof.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    code, text = run(path)
+    assert code == 0
+    assert "proved: 1 unsafe sets in 1 regions" in text
+    leaf["bias"] = (3.5).hex()
+    path.write_text(json.dumps(document), encoding="utf-8")
+    code, text = run(path)
+    assert code == 1
+    assert "not a lower bound" in " ".join(text.split())

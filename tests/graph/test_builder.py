@@ -129,3 +129,29 @@ def test_what_is_computed_from_parameters_alone_has_a_gradient():
     alone = rg.GraphBuilder()
     alone.output(rg.exp(alone.parameter("v", (2,), init=1.0)).sum())
     np.testing.assert_allclose(alone.graph().gradient()().numpy(), np.full(2, np.e), 1e-6)
+
+
+def test_parameters_with_other_values(tmp_path):
+    n = rg.Dim("N")
+    b = rg.GraphBuilder("line")
+    x = b.input("x", (n, 2))
+    w, c = b.parameter("w", (2,), init=[1.0, 2.0]), b.parameter("c", (), init=3.0)
+    b.output((x * w).sum() + c, "y")
+    g = b.graph()
+    assert {k: v.tolist() for k, v in g.parameters().items()} == {"w": [1, 2], "c": 3}
+    h = g.with_parameters({"w": rg.asarray([5.0, 0.5])})
+    assert h(np.ones((2, 2), np.float32)).item() == 14
+    assert g(np.ones((2, 2), np.float32)).item() == 9
+    assert h.parameters()["c"] == 3
+    h.save(tmp_path / "h.txt")
+    assert rg.load_graph(tmp_path / "h.txt").parameters()["w"].tolist() == [5, 0.5]
+    assert g.with_parameters({"w": np.array([1, 2])}).parameters()["w"].dtype == np.float32
+    assert g.with_parameters({}) == g
+    with pytest.raises(rg.ArgumentError, match=r"no parameter named 'ww'; did you mean 'w'"):
+        g.with_parameters({"ww": [1.0, 2.0]})
+    with pytest.raises(rg.ArgumentError, match="it has w, c"):
+        g.with_parameters({"zebra": 1.0})
+    with pytest.raises(rg.ShapeError, match=r"'w' has the shape \(2,\), and the value \(3,\)"):
+        g.with_parameters({"w": [1.0, 2.0, 3.0]})
+    with pytest.raises(rg.DTypeError, match="complex64"):
+        g.with_parameters({"w": [1j, 2.0]})

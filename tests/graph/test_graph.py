@@ -120,3 +120,34 @@ def test_damaged_files(content, words, tmp_path):
     (tmp_path / "g").write_bytes(content)
     with pytest.raises(rg.FormatError, match=words):
         rg.load_graph(tmp_path / "g")
+
+
+def test_arrays_that_a_rule_takes_from_around_it_are_constants_of_the_gradient():
+    """They were inputs that nobody could give."""
+    scale = rg.tensor([1.0, 2.0])
+    f = rg.custom_vjp(rg.sin, lambda x: (rg.sin(x), x), lambda x, g: (g * rg.cos(x) * scale,))
+    g = rg.trace(lambda x: f(x).sum(), rg.ones(2))
+    d = g.gradient()
+    expected = (np.cos([0.5, -1.0]) * [1, 2]).astype(np.float32)
+    with rg.backend("reference"):
+        assert np.asarray(d([0.5, -1.0])) == pytest.approx(expected)
+    assert rg.Graph.parse(str(d)) == d
+    assert np.asarray(d.compile("reference")(np.array([0.5, -1.0], np.float32))) == pytest.approx(
+        expected
+    )
+
+
+def test_a_graph_does_not_close_over_what_is_differentiated():
+    """It took it for a constant, and the derivative was zero."""
+    x = rg.tensor([2.0, 3.0])
+
+    def f(y: rg.Tensor) -> rg.Tensor:
+        return rg.trace(lambda x: x * y, x)(x).sum()
+
+    for way in (rg.grad(f), lambda y: rg.jvp(f, (y,), (y,)), rg.grad(lambda y: f(y * 2))):
+        with pytest.raises(rg.TraceError, match=r"closes over.*differentiates.*as an argument"):
+            way(x)
+    w = rg.tensor([1.0, 2.0], requires_grad=True)  # of a model that is saved, as ever
+    assert rg.trace(lambda x: x * w, x)(x).tolist() == [2, 6]
+    y = rg.grad(lambda y: rg.trace(lambda x, y: (x * y).sum(), x, y)(x, y))(x)
+    assert y.tolist() == [2, 3]

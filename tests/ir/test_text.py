@@ -13,8 +13,8 @@ from retrograd.ir import Dim, Graph, Node, Op, Provenance, Source, made_by, prin
 from retrograd.ops.leaf import Constant, input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
+from retrograd.verify.records import RECORDS
 from tests.random_graphs import random_graph
-from tests.samples import RECORDS
 from tests.sampling import examples
 
 TEXT = """\

@@ -25,8 +25,8 @@ from retrograd.ops.reduce import (
 from retrograd.ops.scan import CumMax, CumMin, CumProd, CumSum
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from retrograd.ops.shape import LinearOp
-from tests.records.record import Sample
-from tests.samples import RECORDS
+from retrograd.verify.records import RECORDS
+from retrograd.verify.records.record import Sample
 from tests.sampling import sampled
 
 

@@ -17,8 +17,8 @@ from retrograd.errors import BackendError
 from retrograd.ir import Graph
 from retrograd.nvptx.executable import DeviceProgram
 from retrograd.nvptx.ptx import ptx_of
+from retrograd.verify.records import RECORDS
 from tests.nvptx.interpreted_device import InterpretedDevice
-from tests.samples import RECORDS
 from tests.sampling import mostly_exhaustive, sampled
 
 ARCHITECTURES = ["sm_75", "sm_80", "sm_90"]  # those of ptxas 13, which knows no older one

@@ -11,9 +11,9 @@ from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.paired_program import on_real
+from retrograd.verify.records import RECORDS
 from tests.nvptx.interpreted_device import interpreted
 from tests.runtime.agreement import ULPS, assert_same
-from tests.samples import RECORDS
 from tests.sampling import mostly_exhaustive, sampled
 
 # One for each kind of kernel; all of them take minutes of interpreting.

@@ -14,7 +14,7 @@ from retrograd.ops.elementwise import select
 from retrograd.ops.leaf import input_node
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import slice_axis
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 
 Function = Callable[..., Node]
 

@@ -7,7 +7,7 @@ from retrograd.errors import ShapeError, TraceError
 from retrograd.ir import Dim, TensorType, float64
 from retrograd.ops.assume import Assume, ShapeGuards, check_assumed, guard
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 
 N = Dim("N")
 

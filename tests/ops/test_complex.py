@@ -7,7 +7,7 @@ from retrograd.errors import DTypeError
 from retrograd.ir import TensorType, complex64, complex128, float16, float32, float64
 from retrograd.ops.complex import Complex, Imag, Real, conj, imag, real
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 from tests.ops.derive import derive
 
 

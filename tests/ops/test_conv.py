@@ -9,7 +9,7 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, TensorType, float32, float64
 from retrograd.ops.conv import Conv, framed, has_more_places
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 
 RNG = np.random.default_rng(0)
 

@@ -9,7 +9,7 @@ from retrograd.ops import even
 from retrograd.ops.elementwise import abs, cosh, eq, hypot, mul, pow, select, sqrt
 from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand, permute
-from tests.ops.derive import const, derive
+from tests.ops.derive import const, derive, derive_forward
 
 
 def norm(x):
@@ -37,6 +37,19 @@ def twice(y):
 )
 def test_second_derivatives_at_zero(f, expected):
     assert derive(f, 0.0) == expected
+    assert derive_forward(f, 0.0) == expected[1:]
+
+
+def test_a_guard_against_another_number_is_a_kink():
+    """The square of a root that is 0 where its square is 1 has the slope 0 there, not that of x."""
+
+    def f(x):
+        s = x * x
+        at = eq(s, const(1.0, s))
+        return twice(select(at, const(0.0, s), sqrt(select(at, const(1.0, s), s))))
+
+    assert derive(f, 1.0)[:2] == (0, 0)
+    assert derive(f, 2.0)[:2] == (4, 4)
 
 
 def test_odd_powers_and_other_factors_are_left_alone():

@@ -7,7 +7,7 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import TensorType, complex128, float64
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 6])

@@ -22,9 +22,9 @@ from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
 from retrograd.passes.lowering import complex_math
 from retrograd.schedule import index_maps
+from retrograd.verify.records import RECORDS
 from tests import sampling
 from tests.ops import test_records
-from tests.samples import RECORDS
 
 GUIDE = Path(__file__).parents[2] / "docs" / "adding-an-op.md"
 Meaning = Callable[[Any], Any]

@@ -12,7 +12,7 @@ from retrograd.ops.control import Cond
 from retrograd.ops.elementwise import cos, sin
 from retrograd.ops.identity import Alias, Item, StopGradient, items
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 from tests.ops.derive import cotangents, derive
 
 T = TensorType(float64, ())

@@ -11,7 +11,7 @@ from retrograd.errors import IndexRangeError
 from retrograd.ir import DTYPES, float32, int64
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import constant
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 from tests.ops.derive import total, vector_gradient
 
 INTEGERS = [d for d in DTYPES if d.is_integer]

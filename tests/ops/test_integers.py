@@ -31,7 +31,7 @@ from retrograd.ops.index import Gather
 from retrograd.ops.leaf import input_node
 from retrograd.ops.reduce import ReduceMax, ReduceMin, ReduceProd, ReduceSum
 from retrograd.ops.scan import CumSum
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 
 INTEGERS = [d for d in DTYPES if d.is_integer]
 SIGNED = [d for d in INTEGERS if d.kind == "int"]

@@ -6,7 +6,7 @@ import pytest
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, TensorType, float16, float32, int8, int64
 from retrograd.ops.leaf import Constant, Iota, SizeOf, constant
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 
 
 def value(node, **sizes):

@@ -7,7 +7,7 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import TensorType, bool_, float32, float64
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral, matmul, sums_along
-from retrograd.verify.rules import check_gradient, check_result
+from retrograd.verify.rule_checks import check_gradient, check_result
 
 RNG = np.random.default_rng(0)
 

@@ -9,7 +9,7 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import TensorType, bool_, complex64, float64
 from retrograd.ops.leaf import input_node
 from retrograd.ops.pool import MaxPool, MaxPoolIndex
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 from tests.ops.derive import total, vector_gradient
 
 NAN, INF = math.nan, math.inf

@@ -12,9 +12,10 @@ import pytest
 from retrograd.autodiff import pullback, pushforward
 from retrograd.ir import REGISTRY, Graph, Op, TensorType, as_dtype, float32, verify
 from retrograd.ops.leaf import Leaf, constant, input_node
-from retrograd.verify import edges, rules
-from tests.records.record import Record, Sample, type_of
-from tests.samples import RECORDS
+from retrograd.verify import edges
+from retrograd.verify import rule_checks as rules
+from retrograd.verify.records import RECORDS
+from retrograd.verify.records.record import Record, Sample, type_of
 from tests.sampling import sampled
 
 NAMES = sorted(RECORDS)

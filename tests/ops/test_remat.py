@@ -7,7 +7,7 @@ from retrograd.autodiff import pullback, pushforward
 from retrograd.ir import Graph, TensorType, float64, full
 from retrograd.ops.leaf import input_node
 from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 from tests.ops.derive import cotangents, derive, derive_forward
 
 T = TensorType(float64, ())

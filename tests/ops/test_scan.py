@@ -19,7 +19,7 @@ from retrograd.ops.scan import (
     LinearScan,
     LogCumSumExp,
 )
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 from tests.ops.derive import total, vector_gradient
 
 INF, NAN = math.inf, math.nan

@@ -9,7 +9,7 @@ from retrograd.errors import DTypeError, IndexRangeError
 from retrograd.ir import TensorType, bool_, complex64, int64
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 from tests.ops.derive import total, vector_gradient
 
 NAN = math.nan

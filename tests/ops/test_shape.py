@@ -7,7 +7,7 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, TensorType, float32, float64
 from retrograd.ops import shape as s
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 from tests.ops.derive import total, vector_gradient
 
 X = np.arange(6.0).reshape(2, 3)

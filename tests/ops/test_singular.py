@@ -5,6 +5,7 @@ Each test states the exact value and the exact first and second derivatives.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,8 +14,9 @@ import numpy as np
 import pytest
 
 from retrograd.autodiff import pullback
-from retrograd.ir import Graph, Node, TensorType, float32, float64, full
+from retrograd.ir import Graph, Node, TensorType, as_dtype, float32, float64, full
 from retrograd.ops.elementwise import (
+    ELEMENTWISE,
     acos,
     atan2,
     cbrt,
@@ -38,7 +40,7 @@ from retrograd.ops.elementwise import (
     zmul,
 )
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 from tests.ops.derive import (
     const,
     derive,
@@ -144,6 +146,35 @@ def test_a_guarded_norm_of_zeros_has_gradient_zero() -> None:
     np.testing.assert_array_equal(vector_gradient(f, [0.0, 0.0])[1], [0, 0])
     np.testing.assert_allclose(vector_gradient(f, [3.0, 4.0])[1], [0.6, 0.8])
     np.testing.assert_array_equal(vector_hessian(f, [0.0, 0.0]), np.zeros((2, 2)))
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, INF, -INF, NAN]
+DIFFERENTIABLE = [
+    name for name, op in ELEMENTWISE.items() if any(op.derivatives) and "float" in op.kinds
+]
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@pytest.mark.sample(30)
+def test_a_zero_cotangent_gives_zeros(name: str) -> None:
+    """Wherever the inputs are, at poles, infinities and NaN, to second order."""
+    op = ELEMENTWISE[name]
+    arity = len(op.derivatives)
+    values = SPECIAL if arity < 3 else [0.0, 1.0, INF, NAN]
+    grid = [np.array(x) for x in zip(*itertools.product(values, repeat=arity), strict=True)]
+    if name == "select":
+        grid[0] = grid[0] != 0
+    inputs = [input_node(TensorType(as_dtype(x.dtype), x.shape)) for x in grid]
+    wrt = [x for x, derivative in zip(inputs, op.derivatives, strict=True) if derivative]
+    y = op(*inputs)
+    first = pullback([y], [full(0, y.type)], wrt, set(inputs))
+    ends = [g for g in first if g is not None]
+    assert len(ends) == len(wrt)
+    second = pullback(ends, [full(1, g.type) for g in ends], wrt, set(inputs))
+    graph = Graph(inputs, [*ends, *(g for g in second if g is not None)])
+    for found in run(graph, grid):
+        wrong = [[float(x[k]) for x in grid] for k in np.flatnonzero(~(found == 0))]
+        assert not wrong, f"the gradient of {name} is not zero at {wrong}"
 
 
 # -- products that a zero absorbs --------------------------------------------------------------
@@ -260,6 +291,13 @@ def test_powers_of_zero() -> None:
     np.testing.assert_array_equal(derive(pow, 0.0, 0.5)[1], [INF, 0])
     np.testing.assert_array_equal(derive(pow, 0.0, -1.0)[1], [-INF, -INF])
     np.testing.assert_array_equal(derive(pow, 0.0, 2.0)[2], [[2, 0], [0, 0]])
+
+
+def test_powers_of_infinity_that_vanish() -> None:
+    """Nothing is left of `inf^b` for b below 0, in either argument: `a^b log(a)` tends to 0."""
+    value, gradient, _ = derive(pow, INF, -1.0)
+    assert value == 0
+    np.testing.assert_array_equal(gradient, [0, 0])
 
 
 def test_power_of_a_negative_base_has_no_derivative_by_the_exponent() -> None:

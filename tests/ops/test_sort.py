@@ -10,7 +10,7 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import TensorType, complex64, float32, float64
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.sort import MOST, ArgSort, SearchSorted, Sort
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 from tests.ops.derive import total, vector_gradient
 
 INF, NAN = math.inf, math.nan

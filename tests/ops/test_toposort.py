@@ -8,7 +8,7 @@ from retrograd.errors import CycleError, DTypeError, IndexRangeError, ShapeError
 from retrograd.ir import TensorType, float32, int64
 from retrograd.ops.leaf import input_node
 from retrograd.ops.toposort import DagOrder, order_size, parts
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 
 
 def ordered(nodes, edges):

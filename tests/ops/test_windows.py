@@ -7,7 +7,7 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import TensorType, bool_, float64
 from retrograd.ops import windows as w
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 
 SETTINGS = [((2,), (1,), (1,)), ((3,), (2,), (2,)), ((2, 1), (3, 1), (1, 1)), ((1,), (4,), (1,))]
 

@@ -18,8 +18,8 @@ from retrograd.ops.reduce import ReduceAny, ReduceMax
 from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
 from retrograd.ops.shape import expand
 from retrograd.ops.toposort import DagOrder
-from tests.records.control import Double
-from tests.records.graphs import DAGS, MADE, SENT, edges_of
+from retrograd.verify.records.control import Double
+from retrograd.verify.records.graphs import DAGS, MADE, SENT, edges_of
 
 if TYPE_CHECKING:
     from tests.runtime.fuzz_graphs import Fuzz

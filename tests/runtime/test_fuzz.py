@@ -26,6 +26,7 @@ from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime import compiler
 from retrograd.runtime.executable import Executable
 from retrograd.tuning import TUNING
+from retrograd.verify.records import RECORDS
 from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import (
     COUNTS,
@@ -36,7 +37,6 @@ from tests.runtime.fuzz_checks import (
 )
 from tests.runtime.fuzz_graphs import Fuzz
 from tests.runtime.test_records import check_samples
-from tests.samples import RECORDS
 from tests.sampling import mostly_exhaustive
 
 NODES = 20  # in a graph, roughly

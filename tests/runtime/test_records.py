@@ -8,8 +8,8 @@ from retrograd.ir import REGISTRY, Dim, Graph, Node, bool_, spec
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array
 from retrograd.runtime.paired_program import on_real
+from retrograd.verify.records import RECORDS
 from tests.runtime.agreement import ULPS, GuardedProgram, assert_same
-from tests.samples import RECORDS
 from tests.sampling import sampled
 
 

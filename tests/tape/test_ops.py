@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from tests.samples import RECORDS
+from retrograd.verify.records import RECORDS
 
 NAMES = [name for name, record in RECORDS.items() if record.wrt and record.smooth_samples()]
 

@@ -155,6 +155,24 @@ def test_results_of_transforms_are_on_the_tape():
         assert tape.backward_sparse(y, one)[0] == pytest.approx(expected), name
 
 
+def test_what_a_map_computes_for_one_sample_is_on_no_tape():
+    """It has no value: a block that records everything took it in, and had no gradient after."""
+    with rg.Tape() as tape:
+        x = tape.leaf([[1.0, 2.0], [3.0, 4.0]])
+        y = rg.vmap(lambda v: rg.square(v) * 2)(x).sum()
+    assert [e.op for e in tape].count("mul") == 2  # of all samples
+    assert tape.backward_sparse(y)[0].tolist() == [[4, 8], [12, 16]]
+
+
+def test_what_a_rule_computes_within_a_loop_is_on_no_tape():
+    sine = rg.custom_vjp(rg.sin, lambda x: (rg.sin(x), x), lambda x, g: (g * rg.cos(x) * 3,))
+    with rg.Tape() as tape:
+        x = tape.leaf([1.0, 2.0])
+        loss = rg.grad(lambda x: rg.fori_loop(0, 1, lambda i, c: sine(c), x).sum())(x).sum()
+    expected = -3 * np.sin([1.0, 2.0])
+    assert np.asarray(tape.backward_sparse(loss)[0]) == pytest.approx(expected, rel=1e-6)
+
+
 def test_a_rule_that_fails_names_the_entry():
     @rg.custom_vjp
     def f(x):

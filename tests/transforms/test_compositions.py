@@ -191,7 +191,9 @@ def test_compositions(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 14))
+@pytest.mark.parametrize(
+    "seed", [*range(2, 8), *[pytest.param(k, marks=pytest.mark.exhaustive) for k in range(8, 14)]]
+)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_many_deep_compositions(name, seed):
     agrees(name, seed, 3)

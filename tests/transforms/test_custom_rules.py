@@ -242,3 +242,46 @@ def test_modules_and_dataclasses_are_arguments():
     assert isinstance(found[1], Checked)
     for a, b in zip(rg.tree.flatten(found)[0], rg.tree.flatten(expected)[0], strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-6)
+
+
+LOOPS: dict[str, Any] = {
+    "scan": lambda f, x: rg.scan(lambda c, t: (f(c), t), x, rg.stack([x, x]))[0],
+    "fori_loop": lambda f, x: rg.fori_loop(0, 2, lambda i, c: f(c), x),
+    "while_loop": lambda f, x: rg.while_loop(lambda c: (c * c).sum() > 0.1, lambda c: f(c) / 2, x),
+    "cond": lambda f, x: rg.cond(x.sum() > 0, f, lambda c: c, x),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_a_rule_in_a_loop_may_use_arrays_from_around_it(loop):
+    """They were inputs of the body that nobody gave."""
+    scale = np.array([3.0, -1.0])
+    around = rg.tensor(scale)
+
+    def f(x: rg.Tensor, scale: rg.Tensor) -> rg.Tensor:
+        return rg.sin(x)
+
+    one = rg.custom_vjp(
+        f, lambda x, s: (rg.sin(x), (x, s)), lambda r, g: (g * rg.cos(r[0]) * r[1], None)
+    )
+    rules = [
+        rg.custom_vjp(rg.sin, lambda x: (rg.sin(x), x), lambda x, g: (g * rg.cos(x) * around,)),
+        rg.custom_vjp(
+            rg.sin, lambda x: (rg.sin(x), x), lambda x, g: (g * rg.cos(x) * rg.asarray(scale),)
+        ),
+        rg.custom_jvp(rg.sin, lambda p, t: (rg.sin(p[0]), t[0] * rg.cos(p[0]) * around)),
+    ]
+    x = rg.tensor(np.array([0.5, 0.7]))
+    with rg.backend("reference"):
+        for way in (rg.grad, rg.hessian):
+            expected = way(lambda x: loop(lambda c: one(c, around), x).sum())(x).numpy()
+            for rule in rules:
+                found = way(lambda x, rule=rule: loop(rule, x).sum())(x).numpy()
+                np.testing.assert_allclose(found, expected, rtol=1e-13)
+    w = rg.tensor(scale, requires_grad=True)
+    rule = rg.custom_vjp(rg.sin, lambda x: (rg.sin(x), x), lambda x, g: (g * rg.cos(x) * w,))
+    with pytest.raises(rg.GradientError, match="rule of sin, in a loop or a branch, uses a value"):
+        rg.grad(lambda x: loop(rule, x).sum())(x)
+    rule = rg.custom_vjp(rg.sin, lambda x: (rg.sin(x), x), lambda x, g: (g * w.detach(),))
+    with rg.backend("reference"):
+        assert np.isfinite(rg.grad(lambda x: loop(rule, x).sum())(x).numpy()).all()

@@ -121,3 +121,10 @@ def test_what_has_no_jacobian():
         rg.jacfwd(lambda x: x * 1j)(X)
     with pytest.raises(rg.GradientError, match=r"int64.*\['i'\]"):
         rg.jacfwd(lambda p: p["i"] * 1.0)({"i": np.arange(3)})
+
+
+def test_what_does_not_depend_on_an_argument_has_a_jacobian_of_the_same_dtype():
+    """That of reverse passes has the dtype of the argument, that of forward passes the result's."""
+    x, c = rg.ones(2), rg.ones(3, dtype=rg.float64)
+    for f in (lambda x: c, lambda x: c * x.sum()):
+        assert (rg.jacrev(f)(x).dtype, rg.jacfwd(f)(x).dtype) == (rg.float32, rg.float64)

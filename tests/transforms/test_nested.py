@@ -155,3 +155,32 @@ def test_third_derivatives(seed):
     step = 1e-4
     ends = [second(rg.tensor(point + s * step * v)).item() for s in (1, -1)]
     close((ends[0] - ends[1]) / (2 * step), third @ v, 1e-5)
+
+
+CLOSED_OVER = {
+    "product": lambda x, a: rg.jit(lambda a: a * x)(a),
+    "map": lambda x, a: rg.jit(lambda a: a * rg.vmap(lambda b: b * b)(x))(a),
+    "gradient": lambda x, a: rg.jit(rg.grad(lambda b: (b * b * x).sum()))(a),
+    "branch": lambda x, a: rg.jit(lambda a: rg.cond(a.sum() > 0, lambda: a * x, lambda: a))(a),
+    "computed": lambda x, a: rg.jit(rg.grad(lambda b: (b * b * (x * 2)).sum()))(x + a),
+}
+
+
+@pytest.mark.parametrize("f", CLOSED_OVER.values(), ids=CLOSED_OVER)
+def test_a_compiled_function_closes_over_what_is_differentiated(f, monkeypatch):
+    """It took the value for a constant, so that the derivative was zero."""
+    x, a, v = (rg.tensor(np.array(n)) for n in ([2.0, 3.0], [1.0, 4.0], [1.0, -1.0]))
+    ways: list[Callable[[Function], Any]] = [
+        lambda g: rg.jvp(g, (x,), (v,))[1],
+        lambda g: rg.vjp(g, x)[1](v)[0],
+        lambda g: rg.linearize(g, x)[1](v),
+        lambda g: rg.jacfwd(g)(x),
+        lambda g: rg.hessian(lambda x: rg.sum(g(x) ** 2))(x),
+        lambda g: rg.grad(rg.checkpoint(lambda x: rg.sum(g(x))))(x),
+        lambda g: rg.vmap(rg.grad(lambda x: rg.sum(g(x))))(rg.stack([x, v])),
+        lambda g: rg.grad(lambda x: rg.vmap(g)(rg.stack([x, v])).sum())(x),
+    ]
+    with rg.backend("reference"):
+        found = [way(lambda x: f(x, a)).tolist() for way in ways]
+        monkeypatch.setattr(rg, "jit", lambda f: f)
+        assert found == [way(lambda x: f(x, a)).tolist() for way in ways]

@@ -10,8 +10,8 @@ import retrograd as rg
 from retrograd.autodiff import pullback, pushforward
 from retrograd.ir import Graph, Node, full
 from retrograd.ops.leaf import constant
-from retrograd.verify import rules
-from tests.samples import RECORDS
+from retrograd.verify import rule_checks as rules
+from retrograd.verify.records import RECORDS
 from tests.sampling import sampled
 
 RNG = np.random.default_rng(0)

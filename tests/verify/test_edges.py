@@ -9,7 +9,7 @@ import pytest
 
 from retrograd.ops.elementwise import FLOAT, Elementwise, abs, max, sign, zmul
 from retrograd.verify.edges import check_edges, edge_points
-from retrograd.verify.rules import RuleError
+from retrograd.verify.rule_checks import RuleError
 
 X = np.array([0.0, -0.7, 0.0, 1.1])
 

@@ -243,6 +243,31 @@ def test_colours_say_what_is_asked(visit, worked):
     assert len(seen) > 5
 
 
+def test_digits_that_rounding_costs_are_a_colour(visit, folder):
+    def f(x):
+        mean = x.mean()
+        return rg.tanh((x * x).mean() - mean * mean)
+
+    x = np.linspace(1000, 1001, 20, dtype=np.float32)
+    graph = rg.trace(f, x)
+    found = rg.verify.rounding(graph, x)
+    found.show(folder / "digits.html", open=False)
+    v = visit((folder / "digits.html").as_uri())
+    assert v.state("app.mode") == "digits lost"
+    legend = v.page.locator(".legend").inner_text()
+    assert "0 digits" in legend
+    assert f"{found.worst.lost:.1f} digits" in legend
+    colour = "((op) => app.view.scheme.of(app.model.nodes.find((r) => r.op === op).id))"
+    assert v.state(f"{colour}('sub')") != v.state(f"{colour}('reduce_sum')")
+    v.state("app.focus(app.model.nodes.find((r) => r.op === 'sub').id).then(() => null)")
+    told = v.page.locator("aside[aria-label=Details]").inner_text()
+    assert "cancellation" in told
+    assert f"{found.worst.lost:.1f} digits" in told
+    v.state("app.focus(app.model.nodes.find((r) => r.op === 'mul').id).then(() => null)")
+    assert "SPREAD BY ROUNDING" in v.page.locator("aside[aria-label=Details]").inner_text().upper()
+    assert v.page.locator("aside[aria-label=Details] .heat canvas").count() >= 1
+
+
 def test_edges_are_labelled_with_shapes(visit, folder):
     graph = rg.trace(lambda x, w: rg.sum(x @ w), rg.spec((7, 5)), rg.spec((5, 3)))
     graph.to_html(folder / "shapes.html")

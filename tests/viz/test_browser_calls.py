@@ -10,7 +10,7 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.nn import functional as F
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 BOXES = """(() => {
   const { app } = explorer, { model: m } = app, p = app.view.placed, scopes = [];

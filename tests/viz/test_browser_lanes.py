@@ -10,7 +10,7 @@ import pytest
 import retrograd as rg
 from retrograd import nn, optim
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 STEPS = 20
 LISTED = "[...document.querySelectorAll('.sidebar button.link')].map((b) => Number(b.dataset.node))"
 

@@ -140,6 +140,7 @@ SHOWN = """(() => {
 })()"""
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_page_closes_the_same(chromium, folder, name):

@@ -11,10 +11,10 @@ from retrograd.ir import Dim, Graph, Node, bool_, spec
 from retrograd.ops.leaf import input_node
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.backend import Array
+from retrograd.verify.records import RECORDS
 from retrograd.wgpu import supports
 from retrograd.wgpu.fallback import lacking
 from tests.runtime.agreement import ULPS, assert_same
-from tests.samples import RECORDS
 from tests.sampling import mostly_exhaustive, sampled
 from tests.wgpu.gpu import needs_gpu
 

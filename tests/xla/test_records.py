@@ -7,8 +7,8 @@ import pytest
 from retrograd.ir import Dim, Graph, Node, bool_, spec
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array
+from retrograd.verify.records import RECORDS
 from tests.runtime.agreement import ULPS, assert_same
-from tests.samples import RECORDS
 from tests.sampling import mostly_exhaustive, sampled
 
 pytest.importorskip("jax", reason="the extra xla is not installed")

@@ -42,6 +42,7 @@ EXTRAS = {
     "tensorboard": (("tensorboard",), "fit(tensorboard=True)"),
     "onnx": (("onnx",), "graphs and models as ONNX"),
     "text": (("tokenizers",), "tokenizers of Hugging Face"),
+    "verify": (("mpmath", "sympy", "scipy"), "rg.verify.rules, rg.verify.certify: more digits"),
     "data": (("pyarrow", "pillow"), "tables in Parquet, images"),
 }
 VARIABLES = (

@@ -211,7 +211,7 @@ def _portable(error: Exception) -> tuple[Exception | None, str]:
 
 
 # -- in the parent --------------------------------------------------------------------------------
-class Failure:
+class WorkerFailure:
     """What came in the place of a batch."""
 
     def __init__(self, error: BaseException) -> None:
@@ -310,7 +310,7 @@ class WorkerPool:
                     raise self._timeout(key)
             self._receive(left)
         found = self._batches.pop(key)
-        if isinstance(found, Failure):
+        if isinstance(found, WorkerFailure):
             raise found.error
         return found
 
@@ -330,7 +330,7 @@ class WorkerPool:
     def _take(self, w: _Handle, kind: str, name: Any, *rest: Any) -> None:
         number, key = name
         is_batch = kind == "batch"
-        found = w.receiver.receive(*rest) if is_batch else Failure(_raised(w.number, *rest))
+        found = w.receiver.receive(*rest) if is_batch else WorkerFailure(_raised(w.number, *rest))
         if number == self._pass:
             w.waiting.pop(key, None)
             self._batches[key] = found
@@ -346,7 +346,7 @@ class WorkerPool:
                 f"{_asked(indices)}; num_workers=0 makes them in this process, and shows what "
                 "goes wrong"
             )
-            self._batches[key] = Failure(error)
+            self._batches[key] = WorkerFailure(error)
         w.waiting.clear()
 
     def _timeout(self, key: Any) -> WorkerTimeoutError:

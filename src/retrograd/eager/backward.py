@@ -17,7 +17,7 @@ from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.grad_fn import grad_fn_of
 from retrograd.eager.lazy_tensor import LazyTensor, evaluate
 from retrograd.eager.leaf import ConcreteLeaf, is_freed, known, leaf, leaf_handle
-from retrograd.eager.listeners import sees_all
+from retrograd.eager.listeners import sees_all, tell_gradient
 from retrograd.eager.modes import current_backend, unseen
 from retrograd.eager.program_cache import GRADIENTS, LOCK
 from retrograd.eager.quick_dispatch import lookup_operand, make_handle
@@ -68,6 +68,7 @@ def backward(root: LazyTensor, seed: Any, retain_graph: bool) -> None:
     start = seeds([node]) if seed is None else [_seed(seed, node)]
     leaves, stale = _leaves(node)
     handles = [*leaves.items(), *((h.node, h) for h in inner)]
+    tell_gradient([node], [n for n, _ in handles])
     found = pullback([node], start, [*(n for n, _ in handles), *stale])
     if any(g is not None for g in found[len(handles) :]):
         raise GradientError(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-from retrograd.eager.modes import is_tracing, is_unseen
+from retrograd.eager.modes import is_tracing, is_unseen, unseen
 from retrograd.eager.program_cache import LOCK
 from retrograd.ir import Node
 from retrograd.runtime.backend import Array
@@ -49,6 +50,9 @@ class Listener:
         where they have to be found on nodes."""
         return None
 
+    def differentiates(self, outputs: Sequence[Node], wrt: Sequence[Node]) -> None:
+        """Gradients are about to be built of nodes, of functions that are traced, too."""
+
 
 # Those that have nodes, or want them.
 LISTENERS: tuple[weakref.ref[Listener], ...] = ()
@@ -71,6 +75,12 @@ def listening() -> list[Listener]:
     return found if block is None or block in found else [*found, block]
 
 
+def unlisted() -> AbstractContextManager[None]:
+    """Inside the block nobody is shown anything: what is computed stands for many values, or is
+    shown as part of a later result."""
+    return unseen() if listening() else nullcontext()
+
+
 def registered() -> list[Listener]:
     """Those of `LISTENERS` that are still there. Others, that could not be left out when they went
     because an exception came or a lock was held, are left out now: all else asks for this way only
@@ -86,6 +96,13 @@ def registered() -> list[Listener]:
 def sees_all() -> bool:
     """Whether somebody is shown everything that is recorded here."""
     return any(listener.sees_all for listener in listening())
+
+
+def tell_gradient(outputs: Sequence[Node], wrt: Sequence[Node]) -> None:
+    """Tell all listeners that gradients of nodes are about to be built."""
+    if LISTENERS:
+        for listener in registered():
+            listener.differentiates(outputs, wrt)
 
 
 def shown(node: Node) -> Node:

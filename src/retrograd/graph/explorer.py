@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 MAP_CELLS = 4096  # of the heat map of an array
 ALL_CELLS = 1 << 19  # of all arrays of a page together: 1.4 MB
+
+
+class NodeErrors(Protocol):
+    """Rounding errors by node, as `rg.verify.rounding` finds them."""
+
+    def by_node(self, graph: Graph) -> Mapping[Node, Any]:
+        """Those of the nodes of a graph, each with a `record()` for a page."""
 
 
 @dataclass
@@ -78,9 +85,11 @@ def explorer_document(
     what: Backward,
     arrays: Sequence[Array] | None = None,
     profile: bool = False,
+    rounding: NodeErrors | None = None,
 ) -> Document:
     """The essence of the document of a graph; given arrays for its inputs, with all values and
-    gradients, and with `profile` the times of the kernels as well."""
+    gradients, with `profile` the times of the kernels as well, and with `rounding` the digits that
+    nodes lose."""
     graph = what.graph
     nodes, kin = members = viz.shown(graph, what.forward)
     doc = viz.essence(graph, members, what.outputs)
@@ -93,6 +102,13 @@ def explorer_document(
         doc["values"] = recorded(Graph(graph.inputs, nodes, graph.name), arrays, number)
     if profile:
         add_kernels(doc, graph, arrays)
+    if rounding is not None:
+        errors = rounding.by_node(graph)
+        number = {**viz.body_numbers(nodes, doc["nodes"]), **number}
+        cells = min(MAP_CELLS, ALL_CELLS // max(1, len(number)))
+        doc["rounding"] = {
+            str(number[n]): e.record(cells) for n, e in errors.items() if n in number
+        }
     return doc
 
 

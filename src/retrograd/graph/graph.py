@@ -15,10 +15,11 @@ from retrograd.backend_registry import compile_graph, engine_of
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, evaluate, leaf
 from retrograd.eager.leaf import LEAKED
-from retrograd.eager.modes import current_backend, is_tracing, tracing
+from retrograd.eager.modes import active, current_backend, is_tracing, sought, tracing
 from retrograd.eager.program_cache import escaped
 from retrograd.errors import (
     ArgumentError,
+    DTypeError,
     FormatError,
     OptionError,
     ShapeError,
@@ -40,11 +41,17 @@ from retrograd.graph.call_structure import (
 )
 from retrograd.graph.compile_stages import check_stage, stage_text
 from retrograd.graph.display import show_page
-from retrograd.graph.explorer import Backward, again, explorer_document, with_backward
+from retrograd.graph.explorer import (
+    Backward,
+    NodeErrors,
+    again,
+    explorer_document,
+    with_backward,
+)
 from retrograd.graph.html import DRAWN, graph_html, graph_svg
 from retrograd.graph.recorded_call import is_recorded, recorded
-from retrograd.ir import Node, TensorType, as_dtype, substitute
-from retrograd.ir.text import parse_graph, print_graph
+from retrograd.ir import Node, TensorType, as_dtype, reachable, substitute
+from retrograd.ir.text import parse_graph, print_graph, versioned
 from retrograd.ops.assume import Assume, ShapeGuards
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
@@ -238,6 +245,51 @@ class Graph(ir.Graph):
         """The graph with every symbolic size replaced by its value, on inputs of its own."""
         return super().bind(sizes)._called_as(self._call)
 
+    def parameters(self) -> dict[str, Array]:
+        """The values of the inputs that have one, by name: declared parameters, and the weights of
+        an ONNX model.
+
+        >>> import retrograd as rg
+        >>> b = rg.GraphBuilder()
+        >>> b.output(b.input("x") * b.parameter("w", init=2.0))
+        >>> b.graph().parameters()["w"].tolist()
+        2.0
+        """
+        return {x.name: array for x, array in self._weights().items()}
+
+    def with_parameters(self, values: Mapping[str, Any]) -> Graph:
+        """The same graph with other values of parameters, such as those that training found; saved
+        and exported with them. Parameters that are left out keep theirs.
+
+        `ArgumentError` for a name that no parameter has, `ShapeError` and `DTypeError` for a value
+        of another shape, or a complex one for a real parameter.
+
+        >>> import retrograd as rg
+        >>> b = rg.GraphBuilder()
+        >>> b.output(b.input("x") * b.parameter("w", init=2.0))
+        >>> b.graph().with_parameters({"w": 5.0})(3.0).item()
+        15.0
+        """
+        known = {x.name: x for x in self._weights()}
+        own: dict[Node, Node] = {}
+        for name, value in values.items():
+            if name not in known:
+                near = nearest(name, known) or f"; it has {', '.join(known) or 'none'}"
+                raise ArgumentError(f"the graph has no parameter named {name!r}{near}")
+            x = known[name]
+            array = as_array(value)
+            if array.shape != x.shape:
+                raise ShapeError(
+                    f"the parameter {name!r} has the shape {x.shape}, and the value {array.shape}"
+                )
+            if as_dtype(array.dtype).is_complex and not x.dtype.is_complex:
+                raise DTypeError(
+                    f"the parameter {name!r} is of dtype {x.dtype}, and the value {array.dtype}"
+                )
+            own[x] = leaf(array.astype(x.dtype.dtype), name)
+        inputs = [own.get(x, x) for x in self.inputs]
+        return Graph(inputs, substitute(self.outputs, own), self.name)._called_as(self._call)
+
     def _called_as(self, call: CallStructure | None) -> Graph:
         if call is not None:
             self._call = call
@@ -263,13 +315,21 @@ class Graph(ir.Graph):
         {'w': Tensor([2., 2.], dtype=float32), 'b': Tensor(1., dtype=float32)}
         """
         ends, (wanted, result) = self._listed(outputs), self._wanted(wrt)
-        made = autodiff.gradient(self, ends, wanted)
+        made = self._with_constants(autodiff.gradient(self, ends, wanted))
         made._made_of = (
             self,
             [y for y in self.outputs if y.dtype.is_inexact] if ends is None else ends,
             wanted,
         )
         return made._called_as(self._call and self._call.with_result(result))
+
+    def _with_constants(self, made: Graph) -> Graph:
+        """The graph of a gradient, where arrays that a rule of the user's has taken from around it
+        are constants, as those that a traced function takes."""
+        own = set(self.nodes)
+        if all(n in own for n in captured_nodes(made.outputs, made.inputs)):
+            return made
+        return closed(made.inputs, made.outputs, made.name)
 
     def _listed(self, given: Any) -> list[Node] | None:
         if given is None:
@@ -402,6 +462,7 @@ class Graph(ir.Graph):
         profile: bool = False,
         compare: ir.Graph | None = None,
         run: str | os.PathLike[str] | None = None,
+        rounding: NodeErrors | None = None,
         **named: Any,
     ) -> None:
         """Write the explorer's page of this graph: one file that needs nothing but a browser.
@@ -413,14 +474,16 @@ class Graph(ir.Graph):
         if there are arguments, and the memory. `compare` is another graph: the page shows what was
         added, removed and changed from this one to that. `run` is the folder of a run whose log has
         the norms of the parameters (`rg.train.fit(..., log_norms=True)`): a click on a weight shows
-        them over the steps.
+        them over the steps. `rounding` is what `rg.verify.rounding` found for this graph: the page
+        has the digits that nodes lose as a colour, and what is known of each.
 
         >>> import retrograd as rg
         >>> g = rg.trace(lambda a, b: rg.relu(a * b), rg.spec(()), rg.spec(()))
         >>> g.to_html(getfixture("tmp_path") / "product.html", 2.0, 3.0)
         """
         with gc_paused():
-            page = viz.page(self._page(self._given(args, named), gradient, profile, compare, run))
+            given = self._given(args, named)
+            page = viz.page(self._page(given, gradient, profile, compare, run, rounding))
         write_atomically(path, page.encode(), "page")
 
     def show(
@@ -430,6 +493,7 @@ class Graph(ir.Graph):
         profile: bool = False,
         compare: ir.Graph | None = None,
         run: str | os.PathLike[str] | None = None,
+        rounding: NodeErrors | None = None,
         path: str | os.PathLike[str] | None = None,
         open: bool = True,
         **named: Any,
@@ -438,9 +502,9 @@ class Graph(ir.Graph):
         the values and gradients of every node. Options as in `to_html`. Returns the file, which is
         `path` or a temporary one; `open=False` only writes it.
         """
-        given = self._matched(args, named)[0] if args or named else self._own()
+        given = self._given(args, named)
         with gc_paused():
-            doc = self._page(given, gradient, profile, compare, run)
+            doc = self._page(given, gradient, profile, compare, run, rounding)
         return show_page(doc, path, open)
 
     def _repr_html_(self) -> str:
@@ -466,25 +530,31 @@ class Graph(ir.Graph):
         profile: bool = False,
         compare: ir.Graph | None = None,
         run: str | os.PathLike[str] | None = None,
+        rounding: NodeErrors | None = None,
         **named: Any,
     ) -> viz.Document:
         """What the page of `to_html` shows, as dicts and lists that JSON can hold: the format is
         described in `docs/document-format.md`. Arguments and options as there."""
         given = self._given(args, named)
         with gc_paused():
-            doc = self._explored(given, self._shown(gradient, compare), profile, compare)
+            doc = self._explored(given, self._shown(gradient, compare), profile, compare, rounding)
             doc = doc if run is None else viz.with_run(doc, run)
             return viz.completed(doc)
 
     def _explored(
-        self, values: Sequence[Any] | None, what: Backward, profile: bool, compare: ir.Graph | None
+        self,
+        values: Sequence[Any] | None,
+        what: Backward,
+        profile: bool,
+        compare: ir.Graph | None,
+        rounding: NodeErrors | None = None,
     ) -> viz.Document:
         if compare is not None:
             return viz.compared(viz.document(self), viz.document(compare))
         if values is None:
-            return explorer_document(what, None, profile)
+            return explorer_document(what, None, profile, rounding)
         arrays = [argument(x, v) for x, v in zip(self.inputs, values, strict=True)]
-        return explorer_document(what, arrays, profile)
+        return explorer_document(what, arrays, profile, rounding)
 
     def _shown(self, gradient: bool, compare: ir.Graph | None) -> Backward:
         if compare is not None:
@@ -524,7 +594,8 @@ class Graph(ir.Graph):
         return list(weights.values()) if self.inputs and len(weights) == len(self.inputs) else None
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the graph as text; `load_graph` reads it. The file appears whole or not at all.
+        """Write the graph as text; `load_graph` reads it, and what earlier versions wrote. The
+        file appears whole or not at all.
 
         Declared parameters keep their values: behind the input stands `value=`, which `str(graph)`
         leaves out.
@@ -536,7 +607,8 @@ class Graph(ir.Graph):
         >>> rg.load_graph(getfixture("tmp_path") / "graph.txt")([1.0, 2.0]).tolist()
         [1.0, 2.0]
         """
-        write_atomically(path, print_graph(self, values=self._weights()).encode(), "graph")
+        text = versioned(print_graph(self, values=self._weights()))
+        write_atomically(path, text.encode(), "graph")
 
     @classmethod
     def parse(cls, text: str) -> Graph:
@@ -576,10 +648,11 @@ class Graph(ir.Graph):
         profile: bool,
         compare: ir.Graph | None,
         run: str | os.PathLike[str] | None = None,
+        rounding: NodeErrors | None = None,
     ) -> viz.Document:
         """The document of a page, with the model that can be taken away from it."""
         what = self._shown(gradient, compare)
-        doc = self._explored(values, what, profile, compare)
+        doc = self._explored(values, what, profile, compare, rounding)
         doc = doc if run is None else viz.with_run(doc, run)
         return {**doc, "onnx": onnx.offered(written(settled(what.graph)), self._weights())}
 
@@ -602,7 +675,8 @@ def _restored(text: str, call: bytes | None) -> Graph:
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
-    """Read a graph that `Graph.save` wrote; a damaged file is a `FormatError` naming the line.
+    """Read a graph that `Graph.save` wrote; a damaged file is a `FormatError` naming the line, one
+    of a newer version of the format a `FormatError` that says so.
 
     >>> import os, tempfile, retrograd as rg
     >>> path = os.path.join(tempfile.mkdtemp(), "graph.txt")
@@ -651,9 +725,23 @@ def trace(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Graph:
         raise TraceError(f"nothing to trace: {getattr(f, '__name__', f)} returns {result!r:.80}")
     nodes = assumed.on([as_node(y.node if isinstance(y, LazyTensor) else y) for y in outputs])
     name = getattr(f, "__name__", "")
+    _need_constants(captured_nodes(nodes, inputs), name)
     made = closed(inputs, nodes, "" if name == "<lambda>" else name)
     returned = ResultStructure(((tree, tuple(range(len(outputs)))),))
     return made._called_as(call.with_result(returned))
+
+
+def _need_constants(captured: Sequence[Node], name: str) -> None:
+    """A graph has what its function closes over as constants, which have no gradient: it is an
+    error where a transform around here asks for one."""
+    asked = active().union([h.node for h in sought()])
+    for node in captured:
+        if not asked.isdisjoint(reachable([node])):
+            raise TraceError(
+                f"trace: {name or 'the function'} closes over {node.describe()}, with respect to "
+                "which a transform around trace differentiates; a graph would have it as a "
+                "constant. Pass it as an argument, or rg.stop_gradient of it"
+            )
 
 
 @contained
@@ -673,6 +761,13 @@ def closed(inputs: Sequence[Node], outputs: Sequence[Node], name: str) -> Graph:
 def captures(outputs: Sequence[Node], inputs: Sequence[Node]) -> dict[Node, Array]:
     """Nodes made before the inputs of a trace, or holding data, on which its outputs depend, with
     their values: what the traced function took from around it."""
+    handles = {n: Tensor(n) for n in captured_nodes(outputs, inputs)}
+    evaluate(handles.values())
+    return {n: h.value() for n, h in handles.items()}
+
+
+def captured_nodes(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
+    """The nodes that the traced function took from around it, in order."""
     start = min((x.id for x in inputs), default=-1)
     given = set(inputs)
     seen, todo, found = set(outputs), list(outputs), []
@@ -689,9 +784,7 @@ def captures(outputs: Sequence[Node], inputs: Sequence[Node]) -> dict[Node, Arra
             if x not in seen:
                 seen.add(x)
                 todo.append(x)
-    handles = {n: Tensor(n) for n in sorted(found, key=lambda n: n.id)}
-    evaluate(handles.values())
-    return {n: h.value() for n, h in handles.items()}
+    return sorted(found, key=lambda n: n.id)
 
 
 def _type_of(x: Any) -> TensorType:

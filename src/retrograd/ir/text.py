@@ -28,6 +28,9 @@ structure: graphs that differ in that only are equal.
 An input may have a value, used where the caller gives none, as a saved parameter does:
 
       %1 w: f32[2] = input value=f32[2](0.5, -1.0)
+
+A file begins with `# retrograd graph, version 1`. Without that line a text is of version 1; a newer
+one is refused. `docs/graph-format.md` says the same at length.
 """
 
 from __future__ import annotations
@@ -52,6 +55,8 @@ from retrograd.ir.verifier import check_node
 
 G = TypeVar("G")
 Array = np.ndarray[Any, Any]
+VERSION = 1  # of the format: raised where a reader of before would misread, or cannot read, a text
+_VERSION = re.compile(r"#\s*retrograd graph, version (\d{1,9})\s*")
 
 # -- printing -------------------------------------------------------------------------------------
 
@@ -72,6 +77,20 @@ def print_graph(
             lines += _print(inner, name, numbers, sources, calls)
     lines += _print(graph, "", numbers, sources, calls, values or {})
     return "\n".join(lines) + "\n"
+
+
+def versioned(text: str) -> str:
+    """The text of a graph as a file has it."""
+    return f"# retrograd graph, version {VERSION}\n{text}"
+
+
+def _check_version(text: str) -> None:
+    found = _VERSION.fullmatch(text[: text.find("\n") + 1].strip())
+    if found is not None and not 1 <= int(found[1]) <= VERSION:
+        raise FormatError(
+            f"the text is of version {found[1]} of the format, and this retrograd reads up to "
+            f"version {VERSION}: pip install -U retrograd"
+        )
 
 
 def _print(
@@ -181,8 +200,10 @@ def parse_graph(
     """The graph, of class `cls`, that the text describes. `with_value` makes an input of a value
     and a name; without it, values of inputs are left out.
 
-    Raises `FormatError` with the line and what was expected there. Types are checked.
+    Raises `FormatError` with the line and what was expected there, and for a text of a newer
+    version. Types are checked.
     """
+    _check_version(text)
     lines, graphs = _Lines(text), dict[str, Any]()
     try:
         while True:

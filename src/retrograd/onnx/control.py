@@ -79,13 +79,43 @@ def repeated(
     """A `Scan` along the first axis: `step` takes the states and a place of each array, and returns
     new states, then what is stacked.
 
-    Engines want the direction forward and the length not zero, so arrays are turned round here.
+    Engines want the direction forward and the length not zero, so arrays are turned round here; a
+    length that is only known in a run, and may be zero, is looked at first.
     """
-    states = [t for _, t in starts]
     if length == 0:
-        empty = [w.emit("Expand", w.constant(np.zeros((), t.dtype.dtype)), w.shape((0, *t.shape)))
-                 for t in given]  # fmt: skip
-        return [*[x for x, _ in starts], *empty]
+        return [*[x for x, _ in starts], *_nothing(w, given)]
+    if not isinstance(length, Dim) or length.names <= w.shared.sizes.keys():
+        return _scanned(w, length, starts, through, given, step, reverse)
+    some, none = w.inside(), w.inside()
+    types = [t for _, t in starts] + [TensorType(t.dtype, (length, *t.shape)) for t in given]
+    found = _scanned(some, length, starts, through, given, step, reverse)
+    other = [*[x for x, _ in starts], *_nothing(none, given)]
+    then, otherwise = (
+        part.body("branch", [], outputs, [_typed(t) for t in types])
+        for part, outputs in ((some, found), (none, other))
+    )
+    go = w.emit("Greater", w.scalar(length), w.constant(np.int64(0)))
+    results = w.emit("If", go, outputs=len(types), then_branch=then, else_branch=otherwise)
+    return [results] if len(types) == 1 else list(results)
+
+
+def _nothing(w: OnnxWriter, given: Sequence[TensorType]) -> list[str]:
+    """What is stacked in no steps."""
+    zeros = [w.constant(np.zeros((), t.dtype.dtype)) for t in given]
+    shapes = [w.shape((0, *t.shape)) for t in given]
+    return [w.emit("Expand", zero, shape) for zero, shape in zip(zeros, shapes, strict=True)]
+
+
+def _scanned(
+    w: OnnxWriter,
+    length: Dim | int,
+    starts: Through,
+    through: Through,
+    given: Sequence[TensorType],
+    step: Callable[[OnnxWriter, list[str], list[str]], list[str]],
+    reverse: bool,
+) -> list[str]:
+    states = [t for _, t in starts]
     if not through:  # something must be gone through
         through = [(w.counter(length), TensorType(int64, ()))]
     arrays = [_turned(w, x) if reverse else x for x, _ in through]
@@ -207,8 +237,8 @@ def running(w: OnnxWriter, node: Node, names: list[str]) -> str:
 
     steps: dict[str, tuple[Any, Callable[..., OnnxNumbers]]] = {
         "cumprod": (1, lambda y, x: y * x),
-        "cummax": (ends[0], lambda y, x: _spoiled(y.of("Max", x), y, x)),
-        "cummin": (ends[1], lambda y, x: _spoiled(y.of("Min", x), y, x)),
+        "cummax": (ends[0], lambda y, x: _spoiled(y.larger(x), y, x)),
+        "cummin": (ends[1], lambda y, x: _spoiled(y.smaller(x), y, x)),
         "logcumsumexp": (-np.inf, FORMULAS["logaddexp"]),
         "linear_scan": (0, linear),
     }

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.ir import DType, Node, bool_, float32, float64, int64, uint8, uint16, uint32, uint64
-from retrograd.onnx.writer import RULES, OnnxWriter, rule
+from retrograd.onnx.writer import CHOSEN, PADDED, RULES, OnnxWriter, rule
 from retrograd.ops import elementwise as el
 from retrograd.ops.elementwise import ELEMENTWISE, Cast, Elementwise
 from retrograd.ops.special import functions as special
@@ -49,7 +49,21 @@ class OnnxNumbers:
         yes, no = known.like(yes), known.like(no)
         if known.dtype is bool_:  # few engines choose between these
             return (self & yes) | (~self & no)
-        return OnnxNumbers(self.w, self.w.emit("Where", self.name, yes.name, no.name), known.dtype)
+        via = CHOSEN.get(known.dtype, known.dtype)
+        yes, no = yes.cast(via), no.cast(via)
+        found = OnnxNumbers(self.w, self.w.emit("Where", self.name, yes.name, no.name), via)
+        return found.cast(known.dtype)
+
+    def larger(self, other: Any) -> OnnxNumbers:
+        return self._extreme("Max", other)
+
+    def smaller(self, other: Any) -> OnnxNumbers:
+        return self._extreme("Min", other)
+
+    def _extreme(self, kind: str, other: Any) -> OnnxNumbers:
+        via = PADDED.get(self.dtype, self.dtype)
+        found = self.cast(via).of(kind, self.like(other).cast(via))
+        return found.cast(self.dtype)
 
     def cast(self, dtype: DType) -> OnnxNumbers:
         return OnnxNumbers(self.w, self.w.cast(self.name, self.dtype, dtype), dtype)
@@ -197,16 +211,16 @@ formula_of(el.ne)(lambda a, b: ~a.equals(b))
 formula_of(el.isfinite)(lambda x: ~(x.of("IsNaN", dtype=bool_) | x.of("IsInf", dtype=bool_)))
 formula_of(el.trunc)(lambda x: x.below(0).where(x.of("Ceil"), x.of("Floor")))
 formula_of(el.rsqrt)(lambda x: x.of("Sqrt").of("Reciprocal"))
-formula_of(el.relu)(lambda x: x.of("Relu") if x.dtype.is_float else x.of("Max", 0))
-formula_of(el.max)(lambda a, b: a.of("Max", b))
-formula_of(el.min)(lambda a, b: a.of("Min", b))
-formula_of(el.clamp)(lambda x, lo, hi: x.of("Max", lo).of("Min", hi))
+formula_of(el.relu)(lambda x: x.of("Relu") if x.dtype.is_float else x.larger(0))
+formula_of(el.max)(lambda a, b: a.larger(b))
+formula_of(el.min)(lambda a, b: a.smaller(b))
+formula_of(el.clamp)(lambda x, lo, hi: x.larger(lo).smaller(hi))
 formula_of(el.select)(lambda c, a, b: c.where(a, b))
 formula_of(el.exp2)(lambda x: x.like(2).of("Pow", x))
 formula_of(el.log2)(lambda x: x.of("Log") * (1 / math.log(2)))
 formula_of(el.log10)(lambda x: x.of("Log") * (1 / math.log(10)))
 formula_of(el.cbrt)(lambda x: x.equals(0).where(x, x.of("Sign") * x.of("Abs").of("Pow", 1 / 3)))
-formula_of(el.softplus)(lambda x: x.of("Max", 0) + log1p((-x.of("Abs")).of("Exp")))
+formula_of(el.softplus)(lambda x: x.larger(0) + log1p((-x.of("Abs")).of("Exp")))
 formula_of(el.erfc)(lambda x: x.like(1) - x.of("Erf"))
 formula_of(special.ndtr)(lambda x: ((x * math.sqrt(0.5)).of("Erf") + 1) * 0.5)
 formula_of(el.copysign)(lambda a, b: signbit(b).where(-a.of("Abs"), a.of("Abs")))
@@ -257,7 +271,7 @@ def signbit(x: OnnxNumbers) -> OnnxNumbers:
 
 @formula
 def logaddexp(a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
-    top = a.of("Max", b)
+    top = a.larger(b)
     same = a.equals(b)  # infinities among them
     gap = same.where(0, a - b).of("Abs")
     return top + log1p((-gap).of("Exp"))
@@ -267,7 +281,7 @@ def logaddexp(a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
 def hypot(a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
     """Scaled by the larger, which nothing overflows then."""
     a, b = a.of("Abs"), b.of("Abs")
-    top = a.of("Max", b)
+    top = a.larger(b)
     plain = top.equals(0) | top.of("IsInf", dtype=bool_) | nan(top)
     scale = plain.where(1, top)
     p, q = a / scale, b / scale

@@ -6,7 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from retrograd.ir import DType, Node, Shape, bool_, float32, int32, int64, uint8, uint32
+from retrograd.ir import (
+    DType,
+    Node,
+    Shape,
+    bool_,
+    float32,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from retrograd.onnx.elementwise import OnnxNumbers, nan
 from retrograd.onnx.shape import expanded, places
 from retrograd.onnx.writer import OnnxWriter, rule
@@ -133,13 +145,16 @@ def _order(w: OnnxWriter, x: OnnxNumbers, axis: int, size: str, largest: bool) -
     return OnnxNumbers(w, at, int64)
 
 
+_SORTED = {bool_: uint8, uint16: int32, uint32: int64}  # engines sort few unsigned numbers
+
+
 def sorted_places(
     w: OnnxWriter, x: OnnxNumbers, axis: int, rank: int, size: str, descending: bool
 ) -> OnnxNumbers:
     """As `sort` has it: NaN at the end in both directions, which a second pass brings there."""
-    if x.dtype is bool_:
-        x = x.cast(uint8)
-    x = x.cast(float32) if x.dtype.is_half else x
+    x = x.cast(_SORTED.get(x.dtype, float32 if x.dtype.is_half else x.dtype))
+    if x.dtype is uint64:  # the bits of an int64, of which the first one is turned
+        x = x.cast(int64).of("BitwiseXor", np.iinfo(np.int64).min)
     if x.dtype.kind == "float":
         spoiled = nan(x)
         first = _order(w, spoiled.where(0, x), axis, size, descending)

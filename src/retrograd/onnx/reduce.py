@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import DType, Node, Shape, bool_, float32, int32, int64, uint8, uint64
+from retrograd.ir import DType, Node, Shape, bool_, float32, int32, int64, uint8, uint32
 from retrograd.onnx.elementwise import OnnxNumbers, nan
 from retrograd.onnx.shape import framed, windows_of
 from retrograd.onnx.writer import OnnxWriter, rule
@@ -30,18 +30,19 @@ from retrograd.ops.reduce import (
 
 
 def _summed(dtype: DType) -> DType:
-    """The dtype in which ONNX adds up or multiplies: small integers have no operators."""
+    """The dtype in which engines add up or multiply: of the integers, signed ones of 32 and 64
+    bits. The bits of the result are those of the others, too."""
     if dtype.is_half:
         return float32
-    if dtype.is_integer and dtype.itemsize < 4:
-        return int64 if dtype.kind == "int" else uint64
-    return dtype
+    return int64 if dtype.is_integer and dtype not in (int32, int64) else dtype
 
 
 def _ordered(dtype: DType) -> DType:
-    """The dtype in which ONNX finds extrema."""
+    """The dtype in which engines find extrema."""
     if dtype.is_half:
         return float32
+    if dtype is uint32:
+        return int64
     return int32 if dtype.is_integer and dtype.itemsize == 2 else dtype
 
 

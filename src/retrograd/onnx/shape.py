@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from retrograd.ir import Dim, Node, Shape, int64
-from retrograd.onnx.writer import OnnxWriter, rule
+from retrograd.onnx.writer import CHOSEN, PADDED, OnnxWriter, rule
 from retrograd.ops.assume import Assume
 from retrograd.ops.identity import Alias, Item, StopGradient
 from retrograd.ops.leaf import Constant, Iota, SizeOf
@@ -110,7 +110,10 @@ def concat(w: OnnxWriter, node: Node, names: list[str]) -> str:
 @rule(Pad)
 def pad(w: OnnxWriter, node: Node, names: list[str]) -> str:
     a, shape = node.attrs, node.inputs[0].shape
-    return framed(w, names[0], names[1], shape, a["low"], a["high"], a["interior"])
+    dtype = node.dtype
+    via = PADDED.get(dtype, dtype)
+    x, value = (w.cast(name, dtype, via) for name in names)
+    return w.cast(framed(w, x, value, shape, a["low"], a["high"], a["interior"]), via, dtype)
 
 
 @rule(SliceSet)
@@ -122,8 +125,11 @@ def slice_set(w: OnnxWriter, node: Node, names: list[str]) -> str:
     around = value.shape, a["starts"], high, tuple(s - 1 for s in a["steps"])
     inside = w.emit("Expand", w.constant(np.True_), w.shape(value.shape))
     inside = framed(w, inside, w.constant(np.False_), *around)
-    zero = w.constant(np.zeros((), node.dtype.dtype))
-    return str(w.emit("Where", inside, framed(w, names[1], zero, *around), names[0]))
+    via = CHOSEN.get(node.dtype, node.dtype)
+    under, above = (w.cast(name, node.dtype, via) for name in names)
+    zero = w.constant(np.zeros((), via.dtype))
+    y = w.emit("Where", inside, framed(w, above, zero, *around), under)
+    return w.cast(y, via, node.dtype)
 
 
 def framed(

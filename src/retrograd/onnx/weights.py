@@ -81,12 +81,13 @@ def _with_data(tensor: Any, where: str, file: StrPath) -> Any:
 
     said = {e.key: e.value for e in tensor.external_data}
     folder = Path(file).resolve().parent
-    location = said.get("location", "")
+    location = said.get("location", "").replace("\0", "")
     place = (folder / location).resolve()
-    if not location or Path(location).is_absolute() or not place.is_relative_to(folder):
+    is_within = place.is_relative_to(folder) and not place.is_dir()
+    if not location or Path(location).is_absolute() or not is_within:
         raise FormatError(
-            f"{where} lies in {location!r:.80}, which is not in the folder of the model; nothing "
-            "else is read"
+            f"{where} lies in {location!r:.80}, which is not in the folder of the model, "
+            "or no file; nothing else is read"
         )
     try:
         start, size = int(said.get("offset", 0)), int(said.get("length", -1))

@@ -8,10 +8,30 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import BackendError
-from retrograd.ir import Dim, DType, Graph, Node, Shape, entering, float32
+from retrograd.ir import (
+    Dim,
+    DType,
+    Graph,
+    Node,
+    Shape,
+    bool_,
+    entering,
+    float32,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint64,
+)
 
 OPSET = 20  # of the default domain: the first with a Gelu, IsNaN and ReduceMax of all dtypes
 IR_VERSION = 10
+
+# Engines choose between, compare and pad numbers of 16 bits no more than they do booleans: these go
+# by way of a dtype that has their values, or their bits.
+PADDED = {int16: int32, uint16: int32}
+CHOSEN = {**PADDED, uint64: int64, bool_: uint8}
 
 Rule = Callable[["OnnxWriter", Node, list[str]], "str | list[str]"]
 # `@rule(Conv)` says how ops are written: from the names of the inputs to the name of the result, or

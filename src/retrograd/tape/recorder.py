@@ -25,7 +25,7 @@ from retrograd.tape.entry import Entry, wants_gradient
 from retrograd.tape.trace_buffer import BufferedListener, TapeBuffer
 
 
-class Record(BufferedListener):
+class TapeRecord(BufferedListener):
     """What a tape records. It begins with buffers, which cost little; once nodes are asked for, it
     goes on with nodes, and is shown every result that no buffer has seen, until it is reset."""
 
@@ -44,7 +44,7 @@ class Record(BufferedListener):
 
     def _buffer(self) -> TapeBuffer | None:
         """The buffer in which is recorded; None where the tape goes on with nodes."""
-        watched = any(not isinstance(x, Record) for x in registered())
+        watched = any(not isinstance(x, TapeRecord) for x in registered())
         buffer = None if self.buffers is None or watched else self.buffers.open()
         if buffer is None:
             self.go_on_with_nodes()

@@ -23,11 +23,11 @@ from retrograd.runtime.backend import Array
 from retrograd.tape.buffered import TapeBuffers
 from retrograd.tape.entry import Entry, Hook
 from retrograd.tape.html import LISTED, tape_html
-from retrograd.tape.recorder import Record
+from retrograd.tape.recorder import TapeRecord
 from retrograd.tape.reverse import Step, arrays, cotangent, steps, walk
 
 
-class Tape(Record):
+class Tape(TapeRecord):
     """An append-only record of operations; the position of an entry is its id.
 
     Operations on its tensors are recorded, and inside `with Tape() as tape:` all operations of the

@@ -11,14 +11,17 @@ import numpy as np
 from retrograd import pytree
 from retrograd.autodiff import pullback
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import LazyTensor, leaf
+from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, leaf
+from retrograd.eager.listeners import unlisted
 from retrograd.eager.modes import recording_grad
 from retrograd.errors import GradientError
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.ir import Node, full, reachable
+from retrograd.ir import Node, Trait, full, reachable, substitute
 from retrograd.ops.complex import conj
+from retrograd.ops.control.body import is_within_body
 from retrograd.ops.control.custom import CustomRule
-from retrograd.ops.leaf import input_node
+from retrograd.ops.leaf import constant, input_node
+from retrograd.tracing.scope import wanted
 
 Maybe = Sequence[Node | None]
 
@@ -125,6 +128,30 @@ def _checked(value: Any, like: Node, what: str, name: str, path: Callable[[], st
     return node
 
 
+def _without_arrays(parts: Maybe, given: Sequence[Node], name: str) -> Maybe:
+    """What a rule gave. In the body of a loop or a branch, which has inputs of its own and no
+    others, arrays that the rule takes from around it are constants; what a gradient is asked for
+    is an error."""
+    if not is_within_body():
+        return parts
+    new: dict[Node, Node] = {}
+    for node in reachable([p for p in parts if p is not None], set(given)):
+        if node in given:
+            continue
+        if wanted(node) or Trait.PLACEHOLDER in node.prim.traits:
+            raise GradientError(
+                f"the rule of {name}, in a loop or a branch, uses a value from around it that a "
+                f"gradient is asked for, or that a transform maps or traces: {node.describe()}. "
+                "Pass it to the function as an argument, or take its .detach()"
+            )
+        if isinstance(node.prim, ConcreteLeaf):
+            new[node] = constant(np.array(node.prim.array))
+    if not new:
+        return parts
+    found = iter(substitute([p for p in parts if p is not None], {n: n for n in given} | new))
+    return [None if p is None else next(found) for p in parts]
+
+
 def _linear(parts: Maybe, placeholders: Sequence[Node], name: str, what: str) -> Maybe:
     """The results of a transposed rule, which do not depend on what it was transposed in."""
     found = reachable([p for p in parts if p is not None])
@@ -209,9 +236,10 @@ class ReverseRule(CustomRule):
         ]
         residuals = pytree.unflatten(self.residuals, leaves)
         cotangent = self.out.filled([None if g is None else conj(g) for g in gs], ys)
-        with recording_grad():
+        with recording_grad(), unlisted():  # it may be a rule within a loop
             found = self.bwd(*[x.value for x in self.fixed], residuals, cotangent)
-        parts = self._parts(found, xs)
+        given = [*xs, *ys, *[g for g in gs if g is not None]]
+        parts = _without_arrays(self._parts(found, xs), given, self.name)
         return [*parts, *[None] * (len(xs) - len(parts))]
 
     def _parts(self, found: Any, xs: Sequence[Node]) -> list[Node | None]:
@@ -279,7 +307,7 @@ class ForwardRule(CustomRule):
     def jvp(self, tangents: Maybe, ys: Sequence[Node], xs: Sequence[Node]) -> Maybe:
         primals = self.arguments.filled(xs, xs)
         moving = self.arguments.still().filled(tangents, xs)
-        with recording_grad():
+        with recording_grad(), unlisted():
             found = self.rule(*[x.value for x in self.fixed], primals, moving)
         if not (isinstance(found, tuple | list) and len(found) == 2):
             raise GradientError(
@@ -293,7 +321,7 @@ class ForwardRule(CustomRule):
                 f"the rule of {self.name} gave a tangent of the structure {structure}, but the "
                 f"output has {self.out.structure}"
             )
-        return [
+        parts = [
             _checked(
                 leaves[i],
                 y,
@@ -305,6 +333,8 @@ class ForwardRule(CustomRule):
             else None
             for i, y in zip(self.out.at, ys, strict=True)
         ]
+        given = [*xs, *ys, *[t for t in tangents if t is not None]]
+        return _without_arrays(parts, given, self.name)
 
     def vjp(self, gs: Maybe, ys: Sequence[Node], xs: Sequence[Node]) -> Maybe:
         """By transposition: the rule is linear in the tangents."""

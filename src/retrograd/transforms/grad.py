@@ -13,6 +13,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 from retrograd import pytree
 from retrograd.autodiff import pullback, seeds
 from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.eager.listeners import tell_gradient
 from retrograd.eager.modes import calling
 from retrograd.eager.weak_types import wide
 from retrograd.errors import GradientError
@@ -131,6 +132,7 @@ def value_and_grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = 
             )  # fmt: skip
             value, aux = with_aux(result, has_aux, "scalar")
             y = _scalar(value)
+        tell_gradient([y], [wide(n) for n in inner])
         with call_site():
             ends = gradients(pullback([y], seeds([y]), [wide(n) for n in inner]), inner, [y])
         tracked = is_tracked([y, *ends])
@@ -271,6 +273,7 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
         start = match_cotangents(cotangent, shape, outputs, "cotangent", "output")
         pairs = [(y, g) for y, g in zip(outputs, start, strict=True) if y.dtype.is_inexact]
         ends = [y for y, _ in pairs]
+        tell_gradient(ends, [wide(n) for n in inner])
         found = pullback(ends, [g for _, g in pairs], [wide(n) for n in inner])
         found = gradients(found, inner, ends)
         again = is_tracked(found)

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec
 
 from retrograd import pytree
 from retrograd.autodiff import batched, pullback, pushforward
-from retrograd.eager.weak_types import wide
+from retrograd.eager.weak_types import is_weak, wide
 from retrograd.errors import ArgumentError, GradientError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim, Node, TensorType, full, int64
@@ -115,13 +115,14 @@ def _jacobian(
             except GradientError:  # a rule that is for the other mode only
                 if what in ("jacrev", "jacfwd"):
                     raise
-                blocks = other(outputs, inner)
+                way = other
+                blocks = way(outputs, inner)
         tracked = is_tracked([b for row in blocks for b in row])
         put_back(chosen, detach_results(state, tracked))
         rows = []
         for y, row in zip(outputs, blocks, strict=True):
             filled = [
-                full(0, TensorType(y.dtype, (*y.shape, *x.shape))) if b is None else b
+                full(0, _block_type(way, y, x)) if b is None else b
                 for x, b in zip(inner, row, strict=True)
             ]
             inside = pytree.unflatten(structure, [Tensor(b, tracked) for b in filled])
@@ -130,6 +131,12 @@ def _jacobian(
         return (jacobian, detach_results(aux, tracked)) if has_aux else jacobian
 
     return call
+
+
+def _block_type(way: Callable[..., Any], y: Node, x: Node) -> TensorType:
+    """Of a gradient of y by reverse passes, which has the dtype of x, or of a tangent."""
+    dtype = x.dtype if way is _rows and x.dtype.is_inexact and not is_weak(x) else y.dtype
+    return TensorType(dtype, (*y.shape, *x.shape))
 
 
 def output_nodes(ends: Sequence[Any], what: str) -> list[Node]:

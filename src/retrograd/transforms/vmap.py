@@ -12,7 +12,7 @@ from retrograd.autodiff import batched
 from retrograd.coming_from.keywords import respells
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import LEAKED
-from retrograd.eager.listeners import shown
+from retrograd.eager.listeners import shown, unlisted
 from retrograd.eager.modes import calling
 from retrograd.errors import ShapeError
 from retrograd.functions.broadcasting import as_node
@@ -86,7 +86,7 @@ def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Transformed[
                 tracked.append(sample)
         size = _size(f, args, spread, list(samples.values()))
         try:
-            with wanting(tracked), calling():
+            with wanting(tracked), unlisted(), calling():  # tapes are shown the stacks
                 given = pytree.unflatten(structure, inner)
                 holds = pytree.may_hold_state(given)
                 watch = StateWatch(given, structure, inner) if holds else None

@@ -23,7 +23,7 @@ from retrograd.ops.complex import real
 from retrograd.ops.elementwise import mul
 from retrograd.ops.leaf import constant
 from retrograd.ops.reduce import ReduceSum
-from retrograd.verify.rules import (
+from retrograd.verify.rule_checks import (
     Array,
     RuleError,
     contract,

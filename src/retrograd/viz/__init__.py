@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from retrograd.lazy_import import attach
 
 if TYPE_CHECKING:
+    from retrograd.viz.bodies import body_numbers
     from retrograd.viz.compare import Pairs, compared, paired
     from retrograd.viz.differences import difference, largest_first, of_summaries
     from retrograd.viz.graph_document import VERSION, Document, completed, document, essence, shown
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 LATER_NAMES = {
     "Document": "retrograd.viz.graph_document",
     "VERSION": "retrograd.viz.graph_document",
+    "body_numbers": "retrograd.viz.bodies",
     "Pairs": "retrograd.viz.compare",
     "compared": "retrograd.viz.compare",
     "difference": "retrograd.viz.differences",
@@ -57,6 +59,7 @@ __all__ = [
     "VERSION",
     "Document",
     "Pairs",
+    "body_numbers",
     "compared",
     "completed",
     "difference",

@@ -32,6 +32,25 @@ def _graphs(node: Node) -> Iterator[tuple[str, Graph]]:
                     yield f"{key}[{i}]", item
 
 
+def body_numbers(nodes: Sequence[Node], records: Sequence[Record]) -> dict[Node, int]:
+    """The ids of the nodes of bodies, of those whose owners are given with their records first."""
+    inside: dict[int, list[int]] = {}
+    for r in records:
+        if r["body"] is not None:
+            inside.setdefault(r["body"], []).append(r["id"])
+    found: dict[Node, int] = {}
+    todo = [(node, i) for i, node in enumerate(nodes)]
+    for node, i in todo:  # which grows
+        if i not in inside:
+            continue
+        graphs = [graph for _, graph in graphs_of(node)]
+        members = [n for graph in graphs for n in (*graph.nodes, *relatives(graph).missing)]
+        own = list(zip(members, inside[i], strict=True))
+        found.update(own)
+        todo += own
+    return found
+
+
 def with_bodies(
     nodes: Sequence[Node],
     records: list[Record],

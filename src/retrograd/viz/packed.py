@@ -244,6 +244,7 @@ def _check_extras(doc: Document) -> None:
     _check_updates(doc.get("updates"), count)
     _check_differences(doc.get("differences"), count)
     _check_run(doc.get("run"), count)
+    _check_rounding(doc.get("rounding"), count)
     compared = doc.get("compared")
     fits = compared is None or (isinstance(compared, list) and len(compared) == 2)
     _expect(fits and all(isinstance(n, str) for n in compared or ()), "compared", "two names")
@@ -279,6 +280,19 @@ def _check_differences(found: Any, count: int) -> None:
         )
     )
     _expect(fits, "differences", "node, relative and largest")
+
+
+def _check_rounding(found: Any, count: int) -> None:
+    if found is None:
+        return
+    _expect(isinstance(found, dict), "rounding", "an object by id")
+    for key, e in found.items():
+        fits = bool(_KEY.fullmatch(key)) and int(key) < count and isinstance(e, dict)
+        numbers = ("lost", "digits", "share", "condition")
+        fits = fits and all(_is_number(e.get(k)) or e.get(k) in WORDS for k in numbers)
+        fits = fits and isinstance(e.get("kind"), str) and _id(e.get("count"), 1 << 53)
+        fits = fits and ("spread" not in e or _is_summary(e["spread"]))
+        _expect(fits, f"rounding, {key}", "lost, digits, share, condition, kind and count")
 
 
 def _check_run(run: Any, count: int) -> None:

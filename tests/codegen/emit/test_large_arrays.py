@@ -10,8 +10,8 @@ from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.paired_program import on_real
-from tests.records.record import Sample, type_of
-from tests.samples import RECORDS
+from retrograd.verify.records import RECORDS
+from retrograd.verify.records.record import Sample, type_of
 from tests.sampling import mostly_exhaustive
 
 ELEMENTS = 2**26

@@ -56,3 +56,22 @@ def test_what_has_no_factors_is_refused() -> None:
     a[2, 8] = a[2, 7]
     with pytest.raises(rg.errors.LinAlgError, match=r"\[2\].*singular|singular.*\[2\]"):
         solve(a, b)
+
+
+@pytest.mark.parametrize("n", [2, 40, 170])
+@pytest.mark.parametrize("op", ["solve", "inv"])
+def test_factors_that_are_made_up_lead_nowhere_outside(op, n):
+    """A saved graph may hold any: rows that are none of the matrix's are read as the first."""
+    head = f"%0 a: f32[{n}, {n}] = input\n  %1 f: f32[{n + 2}, {n}] = input\n"
+    calls = {
+        "solve": f"  %2 b: f32[{n}, 2] = input\n  %3: f32[{n}, 2] = solve(%0, %1, %2)\n"
+        "  return %3\n",
+        "inv": f"  %2: f32[{n}, {n}] = inv(%0, %1)\n  return %2\n",
+    }
+    run = rg.Graph.parse(f"graph {{\n  {head}{calls[op]}}}").compile("llvm")
+    a = (np.eye(n) * n + np.arange(n)).astype(np.float32)
+    given = (np.eye(n, 2, dtype=np.float32),) if op == "solve" else ()
+    factors = np.concatenate([a.T, np.tile(np.arange(n, dtype=np.float32), (2, 1))])
+    for row in (1e9, -1e9, np.nan, np.inf, n, -1.0):
+        factors[n:] = row
+        assert np.asarray(run(a, factors, *given)).shape == ((n, 2) if given else (n, n))

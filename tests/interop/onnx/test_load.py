@@ -15,6 +15,7 @@ onnx: Any = pytest.importorskip("onnx", reason="ONNX is not installed (extra: on
 from retrograd.interop.onnx import graph_of  # noqa: E402
 
 F32, I64 = 1, 7
+TRAINING = "ai.onnx.preview.training"
 W = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
 Described = tuple[str, int, Sequence[Any]]
 
@@ -74,13 +75,18 @@ def test_fine_tuned_and_exported_again(tmp_path: Path) -> None:
         loss.backward()
         optimizer.step()
     assert loss.item() < 1e-3
-    tuned = linear()
-    tuned.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(w.detach().numpy(), "w"))
-    graph_of(tuned, "m").to_onnx(tmp_path / "again.onnx")
+    tuned = g.with_parameters({"w": w})
+    tuned.to_onnx(tmp_path / "again.onnx")
     again = rg.load_onnx(tmp_path / "again.onnx")
     assert [x.name for x in again.inputs] == ["x", "w"]
-    found = again(x)
-    np.testing.assert_array_equal(found.numpy(), g(x, w=w.detach()).numpy())
+    expected = g(x, w=w.detach()).numpy()
+    np.testing.assert_array_equal(again(x).numpy(), expected)
+    runtime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    session = runtime.InferenceSession(
+        str(tmp_path / "again.onnx"), providers=["CPUExecutionProvider"]
+    )
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(expected, goal, atol=0.05)
 
 
 def test_shapes_that_a_model_computes_stay_symbolic() -> None:
@@ -169,8 +175,47 @@ def test_weights_of_few_bits_are_read_where_they_are_dequantized() -> None:
     m = model(nodes, [("x", F32, [4])], s=np.float32(0.5))
     m.graph.initializer.append(q)
     assert graph_of(m, "m")(np.zeros(4, np.float32)).tolist() == [-4, 3.5, 0, 0.5]
-    m.graph.node[0].op_type = "Cast"
-    with pytest.raises(rg.BackendError, match=r"'q', an input of Cast.* is of dtype int4"):
+    m.graph.node[0].op_type = "Sub"
+    with pytest.raises(rg.BackendError, match=r"Sub is given numbers of dtype int4") as error:
+        graph_of(m, "m")
+    assert "at Sub that makes 'w'" in error.value.__notes__[0]
+
+
+def test_parts_of_a_sequence_are_outputs() -> None:
+    m = model([node("SplitToSequence", ["x"], ["y"], axis=0)], [("x", F32, [2, 3])])
+    g = graph_of(m, "m")
+    assert [y.name for y in g.outputs] == ["y_0", "y_1"]
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert [y.tolist() for y in g(x)] == [[[0, 1, 2]], [[3, 4, 5]]]
+
+
+def test_a_sequence_that_is_an_input_is_given_its_parts() -> None:
+    h = onnx.helper
+    m = model([node("ConcatFromSequence", ["s"], ["y"], axis=0)], [])
+    m.graph.input.append(h.make_tensor_sequence_value_info("s", F32, None))
+    with pytest.raises(rg.BackendError, match="'s' of kind sequence_type"):
+        graph_of(m, "m")
+    parts = [np.ones(2, np.float32), np.zeros(1, np.float32)]
+    assert graph_of(m, "m", {"s": parts})().tolist() == [1, 1, 0]
+
+
+def test_gradients_that_a_model_asks_for() -> None:
+    """y = x^2 w; its gradient, and that of the gradient, at another place."""
+    nodes = [
+        node("Mul", ["x", "x"], ["q"]),
+        node("Mul", ["q", "w"], ["y"]),
+        node("Gradient", ["at", "w"], ["dx", "dw"], domain=TRAINING, xs=["x", "w"], y="y"),
+        node("Gradient", ["x"], ["ddx"], domain=TRAINING, xs=["at"], y="dx"),
+    ]
+    m = model(nodes, [(n, F32, [2]) for n in ("x", "w", "at")], outputs=("dx", "dw", "ddx"))
+    m.opset_import.append(onnx.helper.make_opsetid(TRAINING, 1))
+    x, w, at = np.array([1, 2], np.float32), np.array([3, 5], np.float32), np.array([4, 6])
+    dx, dw, ddx = graph_of(m, "m")(x, w, at.astype(np.float32))
+    assert dx.tolist() == [24, 60]
+    assert dw.tolist() == [16, 36]
+    assert ddx.tolist() == [6, 10]
+    m.graph.node[2].input.pop()
+    with pytest.raises(rg.FormatError, match="names 2 xs, 0 zs and has 1 inputs"):
         graph_of(m, "m")
 
 

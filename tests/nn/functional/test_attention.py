@@ -229,3 +229,11 @@ def test_grouped_queries_are_repeated_keys(mask):
         attend(q, k, v[:, :1], enable_gqa=True)
     with pytest.raises(rg.ShapeError, match=r"\(4, 5, 7\), does not broadcast to \(3, 6, 5, 7\)"):
         attend(q, k, v, np.ones((4, 5, 7), bool), enable_gqa=True)
+
+
+def test_keys_of_no_elements_are_all_alike() -> None:
+    """As PyTorch has it; the factor `1 / sqrt(0)` was an error."""
+    q, v = rg.ones((1, 3, 0)), rg.asarray([[[1.0], [2.0], [6.0]]])
+    with rg.backend("reference"):
+        assert F.scaled_dot_product_attention(q, q, v).flatten().tolist() == [3, 3, 3]
+        assert F.scaled_dot_product_attention(q, q, q).shape == (1, 3, 0)

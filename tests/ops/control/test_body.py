@@ -12,7 +12,7 @@ from retrograd.ops.control import body as b
 from retrograd.ops.elementwise import cast, sin
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg import Cholesky
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 
 T = TensorType(float64, ())
 

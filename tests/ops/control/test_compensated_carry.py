@@ -8,7 +8,7 @@ import pytest
 from retrograd.ir import Graph, TensorType, complex64, complex128, float16, float32, float64, full
 from retrograd.ops.control import compensated_carry as cc
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 from tests.ops.derive import derive
 
 TERMS = np.random.default_rng(0).uniform(0, 1, 300)

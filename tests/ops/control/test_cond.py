@@ -11,7 +11,7 @@ from retrograd.ops.elementwise import log, sin
 from retrograd.ops.identity import items
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg import Cholesky
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 from tests.ops.derive import cotangents
 
 T, C = TensorType(float64, ()), TensorType(bool_, ())

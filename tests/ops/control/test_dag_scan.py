@@ -11,7 +11,7 @@ from retrograd.ops.elementwise import tanh
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.toposort import DagOrder
-from retrograd.verify.rules import check_gradient, check_result
+from retrograd.verify.rule_checks import check_gradient, check_result
 
 EDGES = np.array([[0, 0, 1, 3, 3, 0], [1, 2, 2, 2, 4, 1]])
 N, S = 5, 2

@@ -11,7 +11,7 @@ from retrograd.ops.identity import items
 from retrograd.ops.leaf import Iota, input_node
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import expand
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 from tests.ops.derive import cotangents
 
 T, SIZE, N = TensorType(float64, ()), TensorType(int64, ()), Dim("n")

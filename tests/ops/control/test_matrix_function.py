@@ -16,7 +16,7 @@ from retrograd.ops.control.matrix_function import (
 )
 from retrograd.ops.elementwise import exp, log, sqrt
 from retrograd.ops.leaf import constant, input_node
-from retrograd.verify.rules import placeholders, run
+from retrograd.verify.rule_checks import placeholders, run
 from tests.ops.derive import total, vector_gradient
 from tests.ops.linalg.matrices import general
 

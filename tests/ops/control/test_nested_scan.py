@@ -11,7 +11,7 @@ from retrograd.ops.control import Scan
 from retrograd.ops.control.nested_scan import MOST, RADIX, UNKNOWN, nested_scan, segments_of
 from retrograd.ops.elementwise import tanh
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 
 T = TensorType(float64, ())
 W, H, X = (input_node(T) for _ in range(3))

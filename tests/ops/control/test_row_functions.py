@@ -16,7 +16,7 @@ from retrograd.ops.elementwise import exp, sin
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral, matmul
 from retrograd.ops.shape import expand
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 
 T = TensorType(float64, ())
 ROW = TensorType(float64, (ROWS, 2))

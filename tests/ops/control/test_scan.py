@@ -9,7 +9,7 @@ from retrograd.ops.control.scan import Scan
 from retrograd.ops.elementwise import sin
 from retrograd.ops.identity import items
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 from tests.ops.derive import cotangents
 
 T = TensorType(float64, ())

@@ -14,7 +14,7 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import pad, permute
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 
 X = np.random.default_rng(0).normal(size=(6, 3, 4))
 W = np.random.default_rng(1).normal(size=(4, 4)) / 2

@@ -10,7 +10,7 @@ from retrograd.ops.control.while_loop import WhileLoop
 from retrograd.ops.elementwise import lt
 from retrograd.ops.identity import items
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 from tests.ops.derive import cotangents, tangents
 
 T = TensorType(float64, ())

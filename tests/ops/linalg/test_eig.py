@@ -8,7 +8,7 @@ from retrograd.ir import TensorType, float16
 from retrograd.ops.complex import real
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.linalg.eig import Eig, Eigvals
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 from tests.ops.derive import total, vector_gradient
 from tests.ops.linalg.matrices import general
 

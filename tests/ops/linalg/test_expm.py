@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from retrograd.ops.linalg.expm import PADE, Expm
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 from tests.ops.derive import total, vector_gradient
 from tests.ops.linalg.matrices import general
 

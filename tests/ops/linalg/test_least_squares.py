@@ -7,7 +7,7 @@ from retrograd.errors import LinAlgError, ShapeError
 from retrograd.ir import TensorType, float64
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg.least_squares import LeastFactors, LeastSquares
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 from tests.ops.linalg.matrices import general
 
 

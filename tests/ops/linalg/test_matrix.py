@@ -8,7 +8,7 @@ from retrograd.ir import Graph, TensorType, float32, float64, int64
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg import matrix as m
 from retrograd.ops.linalg.cholesky import Cholesky
-from retrograd.verify.rules import placeholders, run
+from retrograd.verify.rule_checks import placeholders, run
 from tests.ops.linalg.matrices import general
 
 X = np.array([general(4, 4, "complex128"), general(5, 5, "complex128")[:4, :4]])

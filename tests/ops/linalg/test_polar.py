@@ -7,7 +7,7 @@ from retrograd.errors import ShapeError
 from retrograd.ir import Graph, TensorType, float64
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.linalg.polar import NuclearNorm, Polar, lyapunov, polar
-from retrograd.verify.rules import placeholders, run
+from retrograd.verify.rule_checks import placeholders, run
 from tests.ops.derive import total, vector_gradient
 from tests.ops.linalg.matrices import general
 

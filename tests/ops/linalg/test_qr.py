@@ -8,7 +8,7 @@ from retrograd.ir import Graph, TensorType, float64
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.linalg.matrix import adjoint, product
 from retrograd.ops.linalg.qr import QR, Complement, unpacked
-from retrograd.verify.rules import check_result, placeholders, run
+from retrograd.verify.rule_checks import check_result, placeholders, run
 from tests.ops.derive import total, vector_gradient
 from tests.ops.linalg.matrices import general
 

@@ -7,7 +7,7 @@ from retrograd.errors import LinAlgError
 from retrograd.ir import Graph
 from retrograd.ops.leaf import constant
 from retrograd.ops.linalg.svd import SVD, Svdvals, packed, singular_sum, unpacked
-from retrograd.verify.rules import check_result, placeholders, run
+from retrograd.verify.rule_checks import check_result, placeholders, run
 from tests.ops.derive import total, vector_gradient
 from tests.ops.linalg.matrices import general
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 from retrograd.ops.random.threefry import FEW, RandomBits, threefry, threefry_of_numbers
-from retrograd.verify.rules import check_result
+from retrograd.verify.rule_checks import check_result
 
 
 # kat_vectors of Random123 1.14: threefry2x32, 20 rounds; counter, key, result.

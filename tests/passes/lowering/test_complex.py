@@ -16,7 +16,7 @@ from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.passes.lowering.complex import RULES, lower_complex
 from retrograd.passes.lowering.complex_math import FUNCTIONS
 from retrograd.runtime.executable import Executable
-from tests.samples import RECORDS
+from retrograd.verify.records import RECORDS
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from retrograd.passes.lowering.legalize import legalize
 from retrograd.passes.lowering.libcall import PYTHON, LibCall
 from retrograd.passes.pipeline import lowered
 from retrograd.runtime.executors.reference import ReferenceProgram
-from tests.samples import RECORDS
+from retrograd.verify.records import RECORDS
 
 
 def call_of(op, *shapes, dtype=float64):

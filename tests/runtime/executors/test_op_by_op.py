@@ -22,10 +22,10 @@ from retrograd.runtime.executors import op_kernels
 from retrograd.runtime.executors.background_compiler import BackgroundCompiler
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.paired_program import on_real
+from retrograd.verify.records import RECORDS
 from tests.functions.programs import random_program
 from tests.runtime.agreement import sample
 from tests.runtime.random_graphs import Builder
-from tests.samples import RECORDS
 from tests.sampling import mostly_exhaustive, sampled
 
 

@@ -246,7 +246,7 @@ SCRIPT = """
 @pytest.mark.parametrize(
     "kills",
     [
-        pytest.param(30, marks=pytest.mark.slow),
+        pytest.param(12, marks=pytest.mark.slow),
         pytest.param(300, marks=[pytest.mark.slow, pytest.mark.exhaustive]),
     ],
 )

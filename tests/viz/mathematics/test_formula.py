@@ -9,7 +9,7 @@ import retrograd as rg
 from retrograd.ir import Graph, Node, TensorType, float64, spec
 from retrograd.ops.elementwise import pow
 from retrograd.ops.leaf import constant, input_node
-from retrograd.verify.rules import run
+from retrograd.verify.rule_checks import run
 from retrograd.viz.mathematics.formula import formula, terms
 
 A, B, C = (input_node(TensorType(float64, ()), name) for name in "abc")

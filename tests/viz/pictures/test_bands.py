@@ -1,12 +1,12 @@
 """Boxes stand in bands from top to bottom, gradients in the band of what they belong to."""
 
 from retrograd.viz.pictures.bands import Column, assign_bands, assign_rows
-from retrograd.viz.pictures.scene import Box
+from retrograd.viz.pictures.scene import DrawnBox
 
 
 def box(*inputs, column=0, origin=None, role="op"):
     edges = [(x, "f64[]") for x in inputs]
-    return Box("", "", [], "", role, [], column=column, origin=origin, inputs=edges)
+    return DrawnBox("", "", [], "", role, [], column=column, origin=origin, inputs=edges)
 
 
 def test_forward_boxes_stand_by_the_longest_path():

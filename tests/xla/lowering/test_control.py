@@ -8,7 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd.ir import Graph
 from retrograd.runtime.executors.reference import ReferenceProgram
-from tests.samples import RECORDS
+from retrograd.verify.records import RECORDS
 
 pytest.importorskip("jax", reason="the extra xla is not installed")
 from retrograd.xla.executable import XlaProgram

@@ -123,9 +123,14 @@ class Elements(FunctionBuilder):
         """A size as an element."""
         return self.from_real(self.new(f"uitofp i64 {size} to {self.real}"))
 
-    def to_size(self, x: str, kind: str = "i64") -> str:
-        """What such an element stands for."""
-        return self.new(f"fptoui {self.real} {self.real_part(x)} to {kind}")
+    def to_row(self, x: str, n: int | str) -> str:
+        """The row, of n, that such an element stands for; the first one for what is none of them:
+        factors may be made up, and must not lead outside of memory."""
+        row, end = self.real_part(x), self.new(f"uitofp i64 {n} to {self.real}")
+        low = self.new(f"fcmp oge {self.real} {row}, {self.real_number(0)}")
+        high = self.new(f"fcmp olt {self.real} {row}, {end}")
+        row = self.select(self.new(f"and i1 {low}, {high}"), row, self.real_number(0))
+        return self.new(f"fptoui {self.real} {row} to i64")
 
     def on_reals(self, operation: str, a: str, b: str) -> str:
         return self.new(f"{operation} {self.real} {a}, {b}")

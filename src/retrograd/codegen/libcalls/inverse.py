@@ -67,7 +67,7 @@ def by_lapack(w: LibCallBuilder) -> None:
     columns, space, pivots = w.work_in(w.words(square), w.words(length))
     w.copy(columns, f, square)
     with w.loop(n) as i:
-        j = w.to_size(w.get(exchanges, i), "i32")
+        j = w.new(f"trunc i64 {w.to_row(w.get(exchanges, i), n)} to i32")
         w.put(w.new(f"add i32 {j}, 1"), pivots, i, "i32")
     w.fortran("getri", n, f"ptr {columns}", w.least_one(n), f"ptr {pivots}", f"ptr {space}",
               length, f"ptr {status}")  # fmt: skip
@@ -92,7 +92,7 @@ def by_halves(w: LibCallBuilder) -> None:
         given = w.at(y, w.mul(i, n))
         w.copy(row, given, n)
         with w.loop(n) as j:
-            w.put(w.get(row, j), given, w.to_size(w.get(order, j)))
+            w.put(w.get(row, j), given, w.to_row(w.get(order, j), n))
     w.line("ret i64 0")
 
 

@@ -176,7 +176,7 @@ def exchange_rows(w: LibCallBuilder, f: str, y: str, n: Size, k: Size, back: boo
 
     def step(number: Size) -> None:
         i = w.sub(w.sub(n, 1), number) if back else number
-        j = w.to_size(w.get(exchanges, i))
+        j = w.to_row(w.get(exchanges, i), n)
         one, two = w.at(y, w.mul(i, k)), w.at(y, w.mul(j, k))
 
         def element(c: Size) -> None:

@@ -12,8 +12,7 @@ DTYPES: dict[int, Any] = {
     9: rg.bool, 10: rg.float16, 11: rg.float64, 12: rg.uint32, 13: rg.uint64, 14: rg.complex64,
     15: rg.complex128, 16: rg.bfloat16,
 }  # fmt: skip
-# What is stored in fewer bits, and in what its values are held, exactly. Only `DequantizeLinear`
-# reads them so: what rounds to them would need to know the bits.
+# What is stored in fewer bits, and in what its values are held, exactly (`narrow.py`).
 NARROW: dict[int, Any] = {
     17: rg.float32, 18: rg.float32, 19: rg.float32, 20: rg.float32, 21: rg.uint8, 22: rg.int8,
     23: rg.float32, 24: rg.float32, 25: rg.uint8, 26: rg.int8,
@@ -21,6 +20,7 @@ NARROW: dict[int, Any] = {
 _OTHERS = {
     8: "string", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz",
     21: "uint4", 22: "int4", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2",
+    27: "float6e2m3", 28: "float6e3m2",
 }  # fmt: skip
 
 
@@ -30,9 +30,12 @@ def dtype_of(number: int, what: str, narrow: bool = False) -> Any:
     if found is None and narrow:
         found = NARROW.get(number)
     if found is None:
-        name = _OTHERS.get(number, f"number {number}")
-        raise BackendError(f"{what} is of dtype {name}, which retrograd does not have")
+        raise BackendError(f"{what} is of dtype {name_of(number)}, which retrograd does not have")
     return found
+
+
+def name_of(number: int) -> str:
+    return str(DTYPES[number]) if number in DTYPES else _OTHERS.get(number, f"number {number}")
 
 
 def number_of(dtype: Any) -> int:

@@ -39,8 +39,8 @@ def from_exported_program(program: Any) -> Any:
     need("onnx", "from_exported_program")
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")  # of PyTorch about itself
-        try:
-            made = torch.onnx.export(program, dynamo=True, verbose=False)
+        try:  # optimizations of PyTorch fold parameters into constants
+            made = torch.onnx.export(program, dynamo=True, optimize=False, verbose=False)
         except torch.onnx.OnnxExporterError as error:
             raise BackendError(
                 f"PyTorch cannot write the program as ONNX: {error!s:.300}"

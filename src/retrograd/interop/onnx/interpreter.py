@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-import retrograd as rg
 from retrograd.errors import (
     BackendError,
     FormatError,
@@ -14,8 +13,9 @@ from retrograd.errors import (
     ShapeError,
 )
 from retrograd.files import StrPath
-from retrograd.interop.onnx.dtypes import dtype_of, number_of
+from retrograd.interop.onnx.dtypes import NARROW, dtype_of, number_of
 from retrograd.interop.onnx.model import attribute, label, opsets_of
+from retrograd.interop.onnx.narrow import Narrow, from_array, wide
 from retrograd.interop.onnx.operators import (  # noqa: F401 (each registers rules)
     attention,
     control,
@@ -33,17 +33,11 @@ from retrograd.interop.onnx.operators import (  # noqa: F401 (each registers rul
     shape,
     spectral,
 )  # fmt: skip
+from retrograd.interop.onnx.operators.ml import features, linear, trees  # noqa: F401
 from retrograd.interop.onnx.registry import RULES, NodeCall
 from retrograd.interop.onnx.values import NeedsValue, as_tensor
 from retrograd.onnx.weights import array_of
-
-KEEPS_SIZES = {  # computed for sizes that are symbolic; all others get a tensor of them
-    "Add", "Sub", "Mul", "Div", "Mod", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
-    "Where", "Cast", "CastLike", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Concat", "Split",
-    "Slice", "Gather", "ReduceProd", "Range", "Expand", "Tile", "ConstantOfShape",
-    "TopK", "OneHot", "Shape", "Max", "Min", "Clip", "If", "Loop",
-}  # fmt: skip
-
+from retrograd.tuning import TUNING
 
 WRONG_USE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
@@ -57,6 +51,7 @@ class Interpreter:
         self.functions = {(f.domain, f.name): f for f in model.functions}
         self.dims: list[str] = []  # the named sizes of its inputs
         self.depth = 0
+        self.reruns = 0
 
     def run(self, graph: Any, given: Mapping[str, Any], around: Mapping[str, Any]) -> list[Any]:
         """The outputs of a graph from its inputs and what it uses from around it."""
@@ -72,27 +67,41 @@ class Interpreter:
 
     def tensor(self, proto: Any) -> Any:
         where = f"{self.file}: {proto.name!r:.80}"
-        dtype = dtype_of(proto.data_type, where, narrow=True)
-        return rg.asarray(array_of(proto, where, self.file).astype(dtype.dtype, copy=False))
+        dtype_of(proto.data_type, where, narrow=True)
+        return from_array(array_of(proto, where, self.file))
 
-    def walk(self, nodes: Sequence[Any], values: dict[str, Any], opsets: Mapping[str, int]) -> None:
-        """Run nodes in order; their outputs are added to the values."""
-        for node in nodes:
+    def walk(
+        self,
+        nodes: Sequence[Any],
+        values: dict[str, Any],
+        opsets: Mapping[str, int],
+        fixed: Container[str] = (),
+        before: Sequence[Any] | None = None,
+    ) -> None:
+        """Run nodes in order; their outputs are added to the values, but for those that are
+        fixed. `before` are the nodes that a gradient is taken of, if not these."""
+        for i, node in enumerate(nodes):
             inputs = [_named(values, x, label(node)) if x else None for x in node.input]
             while inputs and inputs[-1] is None:  # left out at the end
                 inputs.pop()
-            found = self.apply(node, inputs, values, opsets)
+            past = nodes[:i] if before is None else before
+            found = self.apply(node, inputs, values, opsets, past)
             outputs = found if isinstance(found, tuple) else (found,)
             for name, value in zip(node.output, outputs, strict=False):
-                if name:
+                if name and name not in fixed:
                     values[name] = value
 
     def apply(
-        self, node: Any, inputs: list[Any], values: Mapping[str, Any], opsets: Mapping[str, int]
+        self,
+        node: Any,
+        inputs: list[Any],
+        values: Mapping[str, Any],
+        opsets: Mapping[str, int],
+        before: Sequence[Any],
     ) -> Any:
         """The outputs of a node. Whatever is wrong with it is an error that names it."""
         try:
-            return self._apply(node, inputs, values, opsets)
+            return self._apply(node, inputs, values, opsets, before)
         except NeedsValue as error:
             raise (
                 error if error.is_placed else NeedsValue(_where(self.file, node, error), True)
@@ -111,7 +120,12 @@ class Interpreter:
             raise MemoryLimitError(f"{self.file}: {label(node)}: {error}") from error
 
     def _apply(
-        self, node: Any, inputs: list[Any], values: Mapping[str, Any], opsets: Mapping[str, int]
+        self,
+        node: Any,
+        inputs: list[Any],
+        values: Mapping[str, Any],
+        opsets: Mapping[str, int],
+        before: Sequence[Any],
     ) -> Any:
         domain = "" if node.domain == "ai.onnx" else node.domain
         rule = RULES.get((domain, node.op_type))
@@ -119,15 +133,49 @@ class Interpreter:
             return self._function(node, self.functions[domain, node.op_type], inputs)
         if rule is None:
             return self._defined(node, domain, inputs, opsets)
-        if node.op_type not in KEEPS_SIZES:
-            inputs = [as_tensor(x) for x in inputs]
         call = NodeCall(
             node.op_type, self._attributes(node), opsets.get(domain, 1), node.output,
             lambda graph, given: self.run(
                 graph, dict(zip((x.name for x in graph.input), given, strict=False)), values
             ),
+            lambda given, name: self._rerun(before, given, name, values, opsets),
         )  # fmt: skip
-        return rule(call, *inputs)
+        if not rule.sizes:
+            inputs = [as_tensor(x) for x in inputs]
+        if rule.moves and inputs and isinstance(inputs[0], Narrow):
+            return _moved(rule.function(call, *[_held(x) for x in inputs]), inputs[0].number)
+        if not rule.narrow:
+            inputs = [wide(x, node.op_type) for x in inputs]
+        return rule.function(call, *inputs)
+
+    def _rerun(
+        self,
+        nodes: Sequence[Any],
+        given: Mapping[str, Any],
+        name: str,
+        values: Mapping[str, Any],
+        opsets: Mapping[str, int],
+    ) -> Any:
+        """A value where others are as given: what depends on these is computed once more."""
+        self.reruns += 1
+        if self.reruns > TUNING.onnx_reruns:
+            raise FormatError(
+                f"{self.file}: more than {TUNING.onnx_reruns} gradients are taken of each other"
+            )
+        changed = set(given)
+        again = []
+        for node in nodes:
+            if changed.intersection(node.input) and not changed.issuperset(node.output):
+                changed.update(node.output)
+                again.append(node)
+        needed, kept = {name}, []
+        for node in reversed(again):
+            if needed.intersection(node.output):
+                needed.update(node.input)
+                kept.append(node)
+        made = {**values, **given}
+        self.walk(kept[::-1], made, opsets, given, nodes)
+        return _named(made, name, "Gradient")
 
     def _attributes(self, node: Any) -> dict[str, Any]:
         import onnx
@@ -135,7 +183,7 @@ class Interpreter:
         found = {a.name: attribute(a) for a in node.attribute}
         for name, value in found.items():
             if isinstance(value, onnx.TensorProto):
-                dtype_of(value.data_type, label(node))
+                dtype_of(value.data_type, label(node), narrow=True)
                 found[name] = array_of(value, label(node), self.file)
         return found
 
@@ -224,7 +272,19 @@ def _type(value: Any) -> Any:
     if isinstance(value, list):
         return onnx.helper.make_sequence_type_proto(_type(value[0]))
     sizes = [d if isinstance(d, int) else str(d) for d in value.shape]
-    return onnx.helper.make_tensor_type_proto(number_of(value.dtype), sizes)
+    number = value.number if isinstance(value, Narrow) else number_of(value.dtype)
+    return onnx.helper.make_tensor_type_proto(number, sizes)
+
+
+def _held(value: Any) -> Any:
+    return value.tensor if isinstance(value, Narrow) else value
+
+
+def _moved(found: Any, number: int) -> Any:
+    """What moved numbers of few bits are again such; shapes are not."""
+    if isinstance(found, tuple):
+        return tuple(_moved(part, number) for part in found)
+    return Narrow(found, number) if found.dtype is NARROW[number] else found
 
 
 def _where(file: StrPath, node: Any, error: NeedsValue) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
-
-import numpy as np
 
 import retrograd as rg
 from retrograd.errors import ArgumentError, BackendError, FormatError, nearest
 from retrograd.files import StrPath, read_bytes
 from retrograd.interop.onnx.dtypes import NARROW, dtype_of
+from retrograd.interop.onnx.formulas import DOMAIN, with_ops
 from retrograd.interop.onnx.interpreter import Interpreter
 from retrograd.interop.onnx.model import graphs, label, parsed
+from retrograd.interop.onnx.narrow import Narrow, from_array
 from retrograd.interop.onnx.registry import RULES
 from retrograd.interop.onnx.values import PARAMETERS, as_tensor
 
@@ -56,6 +56,8 @@ def graph_of(
     """The graph of a model that is in memory."""
     known, sizes = dict(values or {}), dict(dims or {})
     _check_operators(model, file)
+    if model.producer_name == "retrograd":
+        model = with_ops(model, file)
     given = {x.name for x in model.graph.input} - {x.name for x in model.graph.initializer}
     for name in known:
         if name not in given:
@@ -67,26 +69,34 @@ def graph_of(
     builder = rg.GraphBuilder(model.graph.name)
     bound: dict[str, Any] = {}
     for x in model.graph.input:
-        if x.name in given:
-            bound[x.name] = (
-                rg.asarray(known[x.name]) if x.name in known else _input(builder, x, sizes, file)
-            )
-    interpreter.dims = sorted(
-        {str(d) for x in bound.values() for d in x.shape if isinstance(d, rg.Dim)}
-    )
+        if x.name in known:
+            bound[x.name] = _given(x, known[x.name])
+        elif x.name in given:
+            value = bound[x.name] = _input(builder, x, sizes, file)
+            names = {str(d) for d in value.shape if isinstance(d, rg.Dim)}
+            interpreter.dims = sorted({*interpreter.dims, *names})
     bound |= _weights(builder, interpreter, model)
     interpreter.walk(model.graph.node, bound, interpreter.opsets)
     for y in model.graph.output:
         if y.name not in bound:
             raise FormatError(f"{file} has the output {y.name!r:.80}, which nothing makes")
-        value = bound[y.name]
-        if value is None or isinstance(value, list):
-            raise BackendError(
-                f"{file} has the output {y.name!r}, a sequence or an optional value; the outputs "
-                "of a graph are tensors"
-            )
-        builder.output(as_tensor(value), y.name)
+        for name, value in _tensors(y.name, bound[y.name], file):
+            builder.output(value, name)
     return builder.graph()
+
+
+def _tensors(name: str, value: Any, file: StrPath) -> Iterator[tuple[str, Any]]:
+    """An output as tensors: those of a sequence are outputs of their own, with their places."""
+    if value is None:
+        raise BackendError(
+            f"{file} has the output {name!r}, an optional value that is empty; the outputs of a "
+            "graph are tensors"
+        )
+    if isinstance(value, list):
+        for i, part in enumerate(value):
+            yield from _tensors(f"{name}_{i}", part, file)
+    else:
+        yield name, value.tensor if isinstance(value, Narrow) else as_tensor(value)
 
 
 def _weights(builder: Any, interpreter: Interpreter, model: Any) -> dict[str, Any]:
@@ -101,11 +111,13 @@ def _weights(builder: Any, interpreter: Interpreter, model: Any) -> dict[str, An
         names &= inputs
     found: dict[str, Any] = {}
     for x in model.graph.initializer:
-        value = interpreter.tensor(x)
-        if x.name in names and value.dtype.is_inexact and value.size:
-            own = value.numpy()
-            value = builder.parameter(x.name, value.shape, value.dtype, init=own)
+        value = made = interpreter.tensor(x)
+        tensor = made.tensor if isinstance(made, Narrow) else made
+        if x.name in names and tensor.dtype.is_inexact and tensor.size:
+            own = tensor.numpy()
+            value = builder.parameter(x.name, tensor.shape, tensor.dtype, init=own)
             PARAMETERS[value.node] = own
+            value = Narrow(value, made.number) if isinstance(made, Narrow) else value
         found[x.name] = value
     return found
 
@@ -133,7 +145,15 @@ def _input(builder: Any, x: Any, sizes: Mapping[str, int], file: StrPath) -> Any
             f"{file}: the input {x.name!r} has no shape; give its value: "
             f"rg.load_onnx(path, values={{{x.name!r}: ...}})"
         )
-    return builder.input(x.name, tuple(shape), dtype)
+    found = builder.input(x.name, tuple(shape), dtype)
+    return Narrow(found, described.elem_type) if described.elem_type in NARROW else found
+
+
+def _given(described: Any, value: Any) -> Any:
+    """The value of an input; what a sequence is given is one for each part."""
+    if described.type.WhichOneof("value") == "tensor_type":
+        return from_array(value)
+    return _value(value)
 
 
 def _size_name(text: str) -> str:
@@ -152,28 +172,16 @@ def _check_operators(model: Any, file: StrPath) -> None:
         for node in graph.node:
             domain = "" if node.domain == "ai.onnx" else node.domain
             key = (domain, node.op_type)
-            if key in RULES or key in own:
+            if (key in RULES and domain != DOMAIN) or key in own:
                 continue
             if onnx.defs.has(node.op_type, domain):
                 schema: Any = onnx.defs.get_schema(node.op_type, domain=domain)
                 if schema.has_function or schema.has_context_dependent_function:
                     continue
             lacking.setdefault(f"{domain}:{node.op_type}".lstrip(":"), []).append(label(node))
-    _check_narrow(model, file)
     if lacking:
         listed = "; ".join(f"{name} ({len(at)}, first {at[0]})" for name, at in lacking.items())
         raise BackendError(f"{file} has operators without a rule here: {listed}")
-
-
-def _check_narrow(model: Any, file: StrPath) -> None:
-    """Numbers of 8 bits and less are only read by `DequantizeLinear`."""
-    described = {x.name: x.type.tensor_type.elem_type for x in model.graph.input}
-    described |= {x.name: x.data_type for x in model.graph.initializer}
-    for graph in graphs(model.graph):
-        for node in graph.node:
-            for x in node.input:
-                if described.get(x) in NARROW and node.op_type != "DequantizeLinear":
-                    dtype_of(described[x], f"{file}: {x!r:.80}, an input of {label(node)},")
 
 
 def call_eagerly(model: Any, file: StrPath, inputs: Mapping[str, Any]) -> list[Any]:
@@ -181,10 +189,11 @@ def call_eagerly(model: Any, file: StrPath, inputs: Mapping[str, Any]) -> list[A
     values, and for sequences and optional values."""
     interpreter = Interpreter(model, file)
     given = {name: _value(x) for name, x in inputs.items()}
-    return [as_tensor(y) for y in interpreter.run(model.graph, given, {})]
+    found = interpreter.run(model.graph, given, {})
+    return [y.tensor if isinstance(y, Narrow) else as_tensor(y) for y in found]
 
 
 def _value(x: Any) -> Any:
     if isinstance(x, list | tuple):
         return [_value(part) for part in x]
-    return None if x is None else rg.asarray(np.asarray(x))
+    return None if x is None else from_array(x)

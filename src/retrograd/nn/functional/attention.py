@@ -106,9 +106,9 @@ _undropped = composite(_attention)
 
 
 def root_scale(width: int | Dim, x: Tensor) -> Any:
-    """`1 / sqrt(width)`, a factor of x."""
+    """`1 / sqrt(width)`, a factor of x; of rows of no elements any will do."""
     if not isinstance(width, Dim):
-        return 1 / math.sqrt(width)
+        return 1 / math.sqrt(max(width, 1))
     return (1 / rg.sqrt(rg.asarray(width, dtype=rg.float64))).astype(x.dtype)
 
 

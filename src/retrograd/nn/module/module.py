@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import os
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, ParamSpec, Protocol, Self, TypeVar
@@ -23,6 +24,7 @@ from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Provenance, as_dtype, provenance, remade
 from retrograd.ir.source import modules_are_called_by
 from retrograd.nn.module.buffer import Buffer
+from retrograd.nn.module.export import graph_of_call
 from retrograd.nn.module.hooks import Hooks, called_with_hooks, register
 from retrograd.nn.module.html import module_html
 from retrograd.nn.module.parameter import Parameter
@@ -397,6 +399,22 @@ class Module(Composite):
         for p, q in zip(self.parameters(), new.parameters(), strict=True):
             q.requires_grad_(p.trainable)
         return new
+
+    def to_onnx(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
+        """Write the module as an ONNX model: called on such arguments (`rg.spec(shape, dtype)`,
+        tensors, arrays), in the mode that it is in, so `eval()` comes first. Sizes that are a `Dim`
+        are free.
+
+        Parameters and buffers are initializers with the names of `state_dict()`; `rg.load_onnx`
+        reads them as parameters. Errors are those of `Graph.to_onnx`.
+
+        >>> import retrograd as rg
+        >>> model = rg.nn.Linear(3, 2).eval()
+        >>> model.to_onnx("model.onnx", rg.spec((rg.Dim("N"), 3)))  # doctest: +SKIP
+        >>> sorted(rg.load_onnx("model.onnx").parameters())  # doctest: +SKIP
+        ['bias', 'weight']
+        """
+        graph_of_call(self, args, kwargs).to_onnx(path)
 
     def extra_repr(self) -> str:
         """The configuration as shown by `repr`."""

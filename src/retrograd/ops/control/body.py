@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -114,6 +115,25 @@ def inexact(nodes: Sequence[Node]) -> list[int]:
     return [i for i, x in enumerate(nodes) if x.dtype.is_inexact]
 
 
+# Whether the graph inside of an operation is being differentiated: what a rule gives then has to be
+# made of what it was given, as nothing else is an input of that graph.
+_WITHIN: ContextVar[bool] = ContextVar("within", default=False)
+
+
+def is_within_body() -> bool:
+    """Whether the derivative that is asked for becomes part of a graph inside of an operation."""
+    return _WITHIN.get()
+
+
+@contextmanager
+def _within() -> Iterator[None]:
+    token = _WITHIN.set(True)
+    try:
+        yield
+    finally:
+        _WITHIN.reset(token)
+
+
 def pulled(
     outputs: Sequence[Node], cotangents: Sequence[Node | None], wrt: Sequence[Node], stop: Any
 ) -> list[Node | None]:
@@ -121,7 +141,8 @@ def pulled(
     the conjugates of what `pullback` takes and gives."""
     pairs = [(y, conj(g)) for y, g in zip(outputs, cotangents, strict=True) if g is not None]
     wanted = [x for x in wrt if x.dtype.is_inexact]
-    found = iter(pullback([y for y, _ in pairs], [g for _, g in pairs], wanted, stop))
+    with _within():
+        found = iter(pullback([y for y, _ in pairs], [g for _, g in pairs], wanted, stop))
     ends = [next(found) if x.dtype.is_inexact else None for x in wrt]
     return [None if g is None else conj(g) for g in ends]
 
@@ -131,7 +152,8 @@ def pushed(
 ) -> list[Node | None]:
     """Tangents of the outputs, of which only what is inexact has one."""
     ends = [y for y in outputs if y.dtype.is_inexact]
-    found = iter(pushforward(ends, wrt, tangents, stop) if wrt else [None] * len(ends))
+    with _within():
+        found = iter(pushforward(ends, wrt, tangents, stop) if wrt else [None] * len(ends))
     return [next(found) if y.dtype.is_inexact else None for y in outputs]
 
 

@@ -154,11 +154,12 @@ i1e = unary("i1e", bessel("ive", 1), lambda g, y, x: zmul(g, select(
     0.5 * (i0e(x) + bessel_ie(like(2, x), x)) - sign(x) * y)))
 # Those of the second kind, NaN below 0; `k0e(x) = exp(x) K_0(x)`.
 y0 = unary("y0", bessel("yv", 0), lambda g, y, x: -zmul(g, y1(x)))
-y1 = unary("y1", bessel("yv", 1), lambda g, y, x: zmul(g, y0(x) - y / x))
+y1 = unary("y1", bessel("yv", 1), lambda g, y, x: zmul(g, select(
+    isinf(y), -y, y0(x) - y / x)))
 k0e = unary("k0e", from_scipy("k0e"), lambda g, y, x: -zmul(g, select(
-    is_far(x), bessel_gap(x, 1), k1e(x) - y)))
+    is_far(x), bessel_gap(x, 1), k1e(x) - select(isinf(y), like(0, x), y))))
 k1e = unary("k1e", from_scipy("k1e"), lambda g, y, x: zmul(g, select(
-    is_far(x), bessel_gap(x, 1), y - k0e(x)) - y / x))
+    is_far(x), bessel_gap(x, 1), select(isinf(y), like(0, x), y - k0e(x))) - y / x))
 bessel_j = binary(
     "bessel_j", bessel("jv"), None,
     lambda g, y, n, x: zmul(g, 0.5 * (bessel_j(n - 1, x) - bessel_j(n + 1, x))), FLOAT)

@@ -24,6 +24,7 @@ from retrograd.ops.elementwise import (
     is_zero,
     isinf,
     log,
+    one_if,
     select,
     unary,
     zdiv,
@@ -179,7 +180,8 @@ spence = unary("spence", from_scipy("spence"), lambda g, y, x: zmul(g, _spence_s
 ellipkm1 = unary("ellipkm1", from_scipy("ellipkm1"), lambda g, y, p: -zmul(g, _first_slope(p, y)))
 ellipe = unary("ellipe", from_scipy("ellipe"), lambda g, y, m: zmul(g, _second_slope(m, y)))
 exp1 = unary("exp1", in_double(_exp1), lambda g, y, x: -zdiv(zmul(g, exp(-x)), x))
-expi = unary("expi", from_scipy("expi"), lambda g, y, x: zdiv(zmul(g, exp(x)), x))
+expi = unary("expi", from_scipy("expi"), lambda g, y, x: zdiv(
+    zmul(g, exp(x)), one_if(isinf(exp(x)), x)))
 expn = binary("expn", of_order("expn"), lambda g, y, n, x: undefined(g, n, x),
               lambda g, y, n, x: zmul(g, _expn_slope(n, x)), FLOAT)
 yn = binary("yn", of_order("yn"), lambda g, y, n, x: undefined(g, n, x),

@@ -85,7 +85,11 @@ from retrograd.transforms.jit.signature import (
     symbolic,
     undeclared,
 )
-from retrograd.transforms.jit.traced_function import TracedFunction, as_number
+from retrograd.transforms.jit.traced_function import (
+    DependsOnTransform,
+    TracedFunction,
+    as_number,
+)
 
 CAPACITY = 512  # signatures remembered for each function; the oldest is forgotten
 STATIC = "="  # before the name of a parameter whose value is part of the signature
@@ -315,7 +319,10 @@ class Jit(Generic[P, R]):
                 return self._recorded(args, kwargs, tensors)
             if not self._compiles_all():
                 return self._recorded(args, kwargs, tensors)
-        traced = self._traced(call)
+        try:
+            traced = self._traced(call)
+        except DependsOnTransform:
+            return self._recorded(args, kwargs, tensors)
         if traced.needs_grad and grad_enabled():  # it closes over tensors that want a gradient
             if is_taped(traced.captured) or not self._compiles_all():
                 return self._recorded(args, kwargs, tensors)

@@ -16,19 +16,24 @@ from retrograd.eager.modes import current_backend, tracing
 from retrograd.eager.weak_types import weak
 from retrograd.functions.broadcasting import as_node
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.graph.graph import captures
-from retrograd.ir import Dim, Graph, Node, TensorType, as_dtype, float64
+from retrograd.graph.graph import captured_nodes, captures
+from retrograd.ir import Dim, Graph, Node, TensorType, Trait, as_dtype, float64, reachable
 from retrograd.ir.node import nested
 from retrograd.ops.assume import ExampleGuards, ShapeGuards
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import SizeOf, input_node
 from retrograd.shared import contained
 from retrograd.tracing.module_state import StateWatch
-from retrograd.tracing.scope import asking
+from retrograd.tracing.scope import asking, is_tracked
 from retrograd.transforms.jit.fast_call import COMPUTED, CompiledFunction
 from retrograd.transforms.jit.signature import StaticLeaf
 
 ARRAYS = LazyTensor, np.ndarray, np.generic, Dim  # results that are computed
+
+
+class DependsOnTransform(Exception):
+    """A function closes over what a transform around the call differentiates, or maps: it has to
+    become part of what that transform sees, and the value of that is no constant of a program."""
 
 
 class TracedFunction:
@@ -71,6 +76,8 @@ class TracedFunction:
         computed = [y for y in results if isinstance(y, ARRAYS)]
         nodes = [as_node(y.node if isinstance(y, LazyTensor) else y) for y in computed]
         outputs = assumed.on(nodes)
+        if _depends_on_a_transform(outputs, inputs):
+            raise DependsOnTransform
         taken = captures(outputs, inputs)
         # Arrays, or handles on leaves, whose value may be replaced.
         self.captured = [
@@ -108,6 +115,21 @@ class TracedFunction:
             return False
         types = [[(y.dtype, y.type.rank) for y in g.outputs] for g in (self.graph, other.graph)]
         return types[0] == types[1] and all(map(_is_same, self.fixed, other.fixed))
+
+
+def _depends_on_a_transform(outputs: Sequence[Node], inputs: Sequence[Node]) -> bool:
+    """Whether a gradient is asked for through something that was computed around a function, or
+    that stands for many values."""
+    taken = [n for n in captured_nodes(outputs, inputs) if n.inputs]
+    if taken and is_tracked(taken):
+        return True
+    own = set(inputs)
+    around = reachable([*outputs, *taken])
+    return any(
+        Trait.PLACEHOLDER in n.prim.traits and n not in own
+        and n not in LEAKED  # of a trace that has ended, whose values nobody has: an error
+        for n in around
+    )  # fmt: skip
 
 
 def _stand_ins(

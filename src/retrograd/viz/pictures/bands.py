@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from retrograd.viz.pictures.box import Box
+from retrograd.viz.pictures.box import DrawnBox
 from retrograd.viz.pictures.rows import Rows
 
 
@@ -26,7 +26,7 @@ class Column:
             self.before.setdefault(b, []).append(a)
 
 
-def assign_bands(boxes: Sequence[Box]) -> list[int]:
+def assign_bands(boxes: Sequence[DrawnBox]) -> list[int]:
     """The band of each box, counted from the top."""
     band = [0] * len(boxes)
     users: list[list[int]] = [[] for _ in boxes]
@@ -54,7 +54,7 @@ def assign_bands(boxes: Sequence[Box]) -> list[int]:
     return band
 
 
-def _sink(boxes: Sequence[Box], users: Sequence[Sequence[int]], band: list[int]) -> None:
+def _sink(boxes: Sequence[DrawnBox], users: Sequence[Sequence[int]], band: list[int]) -> None:
     """Put inputs, what is made of one of them alone, and what depends on none right above their
     first user: the longest path places them at the top, far from where they are used."""
     fixed, loose = [False] * len(boxes), [False] * len(boxes)
@@ -69,7 +69,9 @@ def _sink(boxes: Sequence[Box], users: Sequence[Sequence[int]], band: list[int])
             band[i] = max(0, min(below) - 1)
 
 
-def assign_rows(boxes: Sequence[Box], band_of: Sequence[int]) -> tuple[list[int], list[Column]]:
+def assign_rows(
+    boxes: Sequence[DrawnBox], band_of: Sequence[int]
+) -> tuple[list[int], list[Column]]:
     """The row of each box in its column. A band has one row of forward boxes, and as many rows of
     gradient boxes as their longest path within it; odd columns run from bottom to top."""
     level = [0] * len(boxes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Box:
+class DrawnBox:
     """A node, or a group of nodes. Boxes are referred to by their position in the scene."""
 
     key: str  # its id in the picture

@@ -13,20 +13,20 @@ from collections.abc import Sequence
 from retrograd.viz.graph_document import Document, Record
 from retrograd.viz.mathematics.composites import inline
 from retrograd.viz.outline import Outline, Scope
-from retrograd.viz.pictures.box import Box, cut, tail
+from retrograd.viz.pictures.box import DrawnBox, cut, tail
 from retrograd.viz.pictures.names import NodeNames
 from retrograd.viz.pictures.node_box import node_box, place, result, slopes_of
 
 ORDERS = ("", "gradient of ", "second order of ", "third order of ")
 
 
-def closed_boxes(doc: Document, words: bool) -> list[Box]:
+def closed_boxes(doc: Document, words: bool) -> list[DrawnBox]:
     """The boxes in topological order, as far as there is one."""
     outline = Outline(doc)
     names, standing = NodeNames(doc, words, outline.folded), outline.boxes()
     slopes = slopes_of(doc)
     index: dict[tuple[int, int], int] = {}
-    found: list[Box] = []
+    found: list[DrawnBox] = []
     at: list[int | None] = []  # the box of each node
     for r in outline.nodes:
         scope = standing[r["id"]]
@@ -61,12 +61,12 @@ def _order(r: Record, outline: Outline) -> int:
     return max(r["order"], int(outline.second[r["id"]]))
 
 
-def _empty(outline: Outline, at: int, order: int) -> Box:
+def _empty(outline: Outline, at: int, order: int) -> DrawnBox:
     scope = outline.scopes[at]
     outer = outline.scopes[scope.parent].path
     title = ORDERS[min(max(order, 0), 3)] + tail(scope.name, 40)
     role = "update" if order < 0 else "gradient" if order else "forward"
-    return Box(
+    return DrawnBox(
         key=f"s{at}" if order == 0 else f"s{at}u" if order < 0 else f"s{at}d{order}",
         title=title,
         lines=[],
@@ -81,7 +81,7 @@ def _empty(outline: Outline, at: int, order: int) -> Box:
 
 
 def _describe(
-    box: Box,
+    box: DrawnBox,
     doc: Document,
     outline: Outline,
     scope: Scope,
@@ -147,7 +147,7 @@ def _listed(names: Sequence[str], what: str, widest: int = 48) -> list[str]:
     return [text if len(text) <= widest else f"{len(names):,} {what}"] if names else []
 
 
-def _link(boxes: Sequence[Box], outline: Outline, at: Sequence[int | None]) -> None:
+def _link(boxes: Sequence[DrawnBox], outline: Outline, at: Sequence[int | None]) -> None:
     """The edges between boxes, and what each gradient stands beside. Between nodes there is one for
     each use, otherwise one for all."""
     links: dict[tuple[int, int], list[str]] = {}
@@ -177,7 +177,7 @@ def _link(boxes: Sequence[Box], outline: Outline, at: Sequence[int | None]) -> N
         boxes[i].origin = found.most_common(1)[0][0]
 
 
-def _sorted(boxes: Sequence[Box], nodes: Sequence[Record]) -> list[Box]:
+def _sorted(boxes: Sequence[DrawnBox], nodes: Sequence[Record]) -> list[DrawnBox]:
     """The boxes in topological order, by their first nodes; of a circle that box first whose nodes
     come first."""
     first = [

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from retrograd.ir import Graph
 from retrograd.viz.graph_document import Document, document
-from retrograd.viz.pictures.box import Box
+from retrograd.viz.pictures.box import DrawnBox
 from retrograd.viz.pictures.closed import closed_boxes
 from retrograd.viz.pictures.names import NodeNames
 from retrograd.viz.pictures.node_box import node_box
@@ -44,7 +44,7 @@ def to_dot(
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _every_node(doc: Document, words: bool) -> list[Box]:
+def _every_node(doc: Document, words: bool) -> list[DrawnBox]:
     """A box for each node, constants too."""
     names = NodeNames(doc, words, frozenset())
     boxes = [node_box(r, doc, names) for r in doc["nodes"]]
@@ -53,7 +53,7 @@ def _every_node(doc: Document, words: bool) -> list[Box]:
     return boxes
 
 
-def _clustered(boxes: Sequence[Box]) -> Iterator[str]:
+def _clustered(boxes: Sequence[DrawnBox]) -> Iterator[str]:
     """The statements of the nodes, inside those of their scopes. Iterative: scopes nest deeply."""
     tree = scopes([box.scope for box in boxes])
     children: dict[int | None, list[int]] = {}
@@ -80,7 +80,7 @@ def _clustered(boxes: Sequence[Box]) -> Iterator[str]:
         todo += [(child, False) for child in reversed(children.get(i, []))]
 
 
-def _node(box: Box) -> str:
+def _node(box: DrawnBox) -> str:
     _, fill, line = _ROLES[box.role]
     label = "\n".join([box.title, *box.formula, *box.lines, *box.results])
     style = "" if box.computed else ', style="rounded,dashed"'

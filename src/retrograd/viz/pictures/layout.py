@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from retrograd.viz.pictures.bands import Column, assign_bands, assign_rows
-from retrograd.viz.pictures.box import Box
+from retrograd.viz.pictures.box import DrawnBox
 from retrograd.viz.pictures.rows import align, order
 
 REACH = 5  # rows an edge is drawn across; a longer one becomes a stub
@@ -60,7 +60,7 @@ class Picture:
     band_of: list[int]  # for each box
 
 
-def layout(boxes: Sequence[Box]) -> Picture:
+def layout(boxes: Sequence[DrawnBox]) -> Picture:
     """Place the boxes. They come in topological order; only origins may come later."""
     places = [BoxPlace() for _ in boxes]
     band_of = assign_bands(boxes)
@@ -82,7 +82,7 @@ def layout(boxes: Sequence[Box]) -> Picture:
 
 
 def _connect(
-    boxes: Sequence[Box],
+    boxes: Sequence[DrawnBox],
     places: list[BoxPlace],
     band_of: Sequence[int],
     row_of: Sequence[int],
@@ -110,7 +110,7 @@ def _connect(
 
 
 def _crossings(
-    boxes: Sequence[Box],
+    boxes: Sequence[DrawnBox],
     places: list[BoxPlace],
     row_of: Sequence[int],
     columns: Sequence[Column],
@@ -136,7 +136,7 @@ def _crossings(
 # -- coordinates ----------------------------------------------------------------------------------
 
 
-def _measure(box: Box, place: BoxPlace, boxes: Sequence[Box]) -> None:
+def _measure(box: DrawnBox, place: BoxPlace, boxes: Sequence[DrawnBox]) -> None:
     """The size of a box, of its texts and stubs."""
     longest = max([len(text) for text in (*box.formula, *box.lines)], default=0) * SMALL
     title = len(box.title) * LETTER + 2 * len(box.number) * NUMBER
@@ -148,17 +148,17 @@ def _measure(box: Box, place: BoxPlace, boxes: Sequence[Box]) -> None:
         place.height = max(place.height, STUB * len(place.stubs) + 3.0)
 
 
-def stub_text(box: Box) -> str:
+def stub_text(box: DrawnBox) -> str:
     """How a stub names the box it comes from."""
     return f"{box.short} {box.number}" if box.role not in ("input", "parameter") else box.short
 
 
-def stub_width(box: Box) -> float:
+def stub_width(box: DrawnBox) -> float:
     return len(stub_text(box)) * TINY + 14.0
 
 
 def _set_x(
-    boxes: Sequence[Box], places: Sequence[BoxPlace], columns: Sequence[Column]
+    boxes: Sequence[DrawnBox], places: Sequence[BoxPlace], columns: Sequence[Column]
 ) -> tuple[list[tuple[float, float]], dict[int, float]]:
     """Centres along the rows; left and right end of each column; and the place of every item."""
     extents, everything, left = [], {}, 0.0
@@ -181,7 +181,7 @@ Span = tuple[float, float]
 
 
 def _set_y(
-    boxes: Sequence[Box],
+    boxes: Sequence[DrawnBox],
     places: Sequence[BoxPlace],
     band_of: Sequence[int],
     columns: Sequence[Column],
@@ -229,7 +229,7 @@ def _set_y(
 
 
 def _chain_wires(
-    boxes: Sequence[Box],
+    boxes: Sequence[DrawnBox],
     places: Sequence[BoxPlace],
     columns: Sequence[Column],
     spans: Sequence[Sequence[Span]],
@@ -262,7 +262,7 @@ def _chain_wires(
 
 
 def _crossing_wires(
-    boxes: Sequence[Box],
+    boxes: Sequence[DrawnBox],
     places: Sequence[BoxPlace],
     extents: Sequence[Span],
     drawn: dict[int, list[tuple[int, str]]],

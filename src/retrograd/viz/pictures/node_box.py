@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 from retrograd.viz.graph_document import Document, Record, place_of
-from retrograd.viz.pictures.box import Box, cut
+from retrograd.viz.pictures.box import DrawnBox, cut
 from retrograd.viz.pictures.names import NodeNames
 
 
-def node_box(r: Record, doc: Document, names: NodeNames) -> Box:
+def node_box(r: Record, doc: Document, names: NodeNames) -> DrawnBox:
     """The box of a node, without its edges."""
     attrs = re.sub(r"\(([^(),]+),\)", r"\1", r["attrs"])  # one axis needs no brackets
     title = names.title(r)
-    return Box(
+    return DrawnBox(
         key=f"n{r['id']}",
         title=cut(title, 34),
         lines=[cut(text, 36) for text in (r["type"], attrs) if text and text != title],

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from retrograd.viz.graph_document import Document, Record, place_of
 from retrograd.viz.outline import folded as folded_constants
-from retrograd.viz.pictures.box import Box, cut, tail
+from retrograd.viz.pictures.box import DrawnBox, cut, tail
 from retrograd.viz.pictures.closed import closed_boxes
 from retrograd.viz.pictures.names import NodeNames
 from retrograd.viz.pictures.node_box import node_box, result, slopes_of
@@ -21,7 +21,7 @@ from retrograd.viz.scopes import prefixes
 FEWEST = 4  # groups by source line; of fewer a picture says nothing
 
 
-def scene(doc: Document, max_nodes: int, closed: bool = True, words: bool = True) -> list[Box]:
+def scene(doc: Document, max_nodes: int, closed: bool = True, words: bool = True) -> list[DrawnBox]:
     """The boxes of a picture, in topological order. `closed` is whether scopes are closed that the
     page closes at first, `words` whether operations are called by words."""
     folded = folded_constants(doc)
@@ -52,14 +52,16 @@ def _rule_title(rule: Record) -> str:
 # -- one box a node -------------------------------------------------------------------------------
 
 
-def _boxes(doc: Document, shown: Sequence[Record], folded: set[int], names: NodeNames) -> list[Box]:
+def _boxes(
+    doc: Document, shown: Sequence[Record], folded: set[int], names: NodeNames
+) -> list[DrawnBox]:
     records, rules = doc["nodes"], _rules(doc)
     last = {id(rule): i for i, rule in sorted(rules.items())}  # node of each rule
     kept = [r for r in shown if r["id"] not in rules or last[id(rules[r["id"]])] == r["id"]]
     position = {r["id"]: i for i, r in enumerate(kept)}
     position |= {i: position[last[id(rule)]] for i, rule in rules.items() if i not in folded}
     slopes = slopes_of(doc)
-    boxes: list[Box] = []
+    boxes: list[DrawnBox] = []
     for r in kept:
         if r["id"] in rules:
             boxes.append(_rule_box(rules[r["id"]], doc, position, folded, len(boxes)))
@@ -74,7 +76,7 @@ def _boxes(doc: Document, shown: Sequence[Record], folded: set[int], names: Node
 
 def _rule_box(
     rule: Record, doc: Document, position: dict[int, int], folded: set[int], at: int
-) -> Box:
+) -> DrawnBox:
     """The updates of many parameters as one box. Of its edges those are drawn that all of them
     have: the gradients carry the names of the parameters."""
     records, members = doc["nodes"], rule["members"]
@@ -87,7 +89,7 @@ def _rule_box(
     shapes = {position[x]: records[x]["shape"] for x in common - folded if x in position}
     lines = [*names[:4], f"and {len(names) - 4} more"] if len(names) > 5 else names
     ops = Counter(records[i]["op"] for i in members[0]["nodes"] if records[i]["inputs"])
-    box = Box(
+    box = DrawnBox(
         key=f"u{members[0]['parameter']}",
         title=_rule_title(rule),
         lines=[tail(text, 36) for text in lines],
@@ -106,12 +108,14 @@ def _rule_box(
 # -- one box a group ------------------------------------------------------------------------------
 
 
-def _groups(doc: Document, shown: Sequence[Record], max_nodes: int, names: NodeNames) -> list[Box]:
+def _groups(
+    doc: Document, shown: Sequence[Record], max_nodes: int, names: NodeNames
+) -> list[DrawnBox]:
     """A box for the forward and one for the gradient nodes of each group."""
     group, rules = _grouping(doc, shown, max_nodes), _rules(doc)
     updating = set(doc.get("updates", {"nodes": ()})["nodes"])
     index: dict[tuple[tuple[str, str], int], int] = {}
-    boxes: list[Box] = []
+    boxes: list[DrawnBox] = []
     place: dict[int, int] = {}
     for r in shown:
         name = group(r)
@@ -125,7 +129,7 @@ def _groups(doc: Document, shown: Sequence[Record], max_nodes: int, names: NodeN
             alone = r["op"] == "input" and name[0] == "input"
             role = r["role"] if alone or key[1] < 2 else "update"
             family = role if alone else "group"
-            box = Box(f"s{len(boxes)}", tail(name[1], 34), [], family, role, [])
+            box = DrawnBox(f"s{len(boxes)}", tail(name[1], 34), [], family, role, [])
             box.column, box.scope, box.short = key[1] % 2, r["scope"], tail(name[1], 14)
             box.tooltip = name[1]
             boxes.append(box)
@@ -141,7 +145,7 @@ def _groups(doc: Document, shown: Sequence[Record], max_nodes: int, names: NodeN
     return boxes
 
 
-def _describe(box: Box, doc: Document, names: NodeNames) -> None:
+def _describe(box: DrawnBox, doc: Document, names: NodeNames) -> None:
     members = [doc["nodes"][i] for i in box.members]
     ops = names.counted(members)
     most = ", ".join(f"{n} {op}" for op, n in ops[:2])
@@ -153,7 +157,7 @@ def _describe(box: Box, doc: Document, names: NodeNames) -> None:
     box.results = [cut(", ".join(box.results), 20)] if box.results else []
 
 
-def _link(boxes: Sequence[Box], doc: Document, place: dict[int, int]) -> None:
+def _link(boxes: Sequence[DrawnBox], doc: Document, place: dict[int, int]) -> None:
     """An edge between groups for all edges between their nodes. Groups may need each other in
     turns; the order in which they first occur decides which of the edges count for the layout."""
     titles = {_rule_title(rule) for rule in doc.get("updates", {"rules": []})["rules"]}
@@ -216,7 +220,7 @@ def _is_second(r: Record) -> bool:
     return bool(r["order"]) or r["role"] == "update"
 
 
-def _assign_columns(boxes: Sequence[Box], updating: bool) -> None:
+def _assign_columns(boxes: Sequence[DrawnBox], updating: bool) -> None:
     """What is made of gradients stands in their column, or in the last one if it updates
     parameters, and so does an input only they use."""
     last = 1 + max((box.column for box in boxes if box.role != "update"), default=0)

@@ -10,7 +10,7 @@ from pathlib import Path
 from retrograd.ir import Graph
 from retrograd.viz.graph_document import Document, document
 from retrograd.viz.markup import escape
-from retrograd.viz.pictures.box import Box
+from retrograd.viz.pictures.box import DrawnBox
 from retrograd.viz.pictures.layout import (
     STUB,
     BoxPlace,
@@ -73,7 +73,7 @@ def render(
     return draw_boxes(doc, scene(doc, max_nodes, closed, words))
 
 
-def draw_boxes(doc: Document, boxes: Sequence[Box]) -> str:
+def draw_boxes(doc: Document, boxes: Sequence[DrawnBox]) -> str:
     """The drawing of boxes that `scene` made of a document."""
     return "\n".join(_Drawing(doc, boxes, layout(boxes)).lines()) + "\n"
 
@@ -81,7 +81,7 @@ def draw_boxes(doc: Document, boxes: Sequence[Box]) -> str:
 class _Drawing:
     """The parts of the drawing, from back to front."""
 
-    def __init__(self, doc: Document, boxes: Sequence[Box], picture: Picture) -> None:
+    def __init__(self, doc: Document, boxes: Sequence[DrawnBox], picture: Picture) -> None:
         self.doc, self.boxes, self.picture = doc, boxes, picture
         self.captions = self._captions()
         widest = max((len(text) for _, text in self.captions), default=0)
@@ -173,7 +173,7 @@ class _Drawing:
             f'd="{_curve(wire)}" marker-end="url(#{self.tip})"><title>{shape}</title></path>'
         )
 
-    def _box(self, box: Box, place: BoxPlace) -> Iterator[str]:
+    def _box(self, box: DrawnBox, place: BoxPlace) -> Iterator[str]:
         kind = f"box f-{box.family} r-{box.role}" + ("" if box.computed else " absent")
         kind += " result" if box.results else ""
         w, h = place.width, place.height

@@ -7,7 +7,7 @@ import pytest
 
 from retrograd.ir import Graph, float32, float64
 from retrograd.ops.random.sampling import GraphSampleMath, NumPySampleMath
-from retrograd.verify.rules import placeholders, run
+from retrograd.verify.rule_checks import placeholders, run
 
 X = np.array([[0.3, 2.7, -1.5], [-0.0, 9.0, 0.25]])
 Y = np.array([[1.0, -2.0, -1.5], [0.0, 4.0, 8.0]])

@@ -14,7 +14,7 @@ from retrograd.interop.onnx.values import NeedsValue, as_tensor, known, number, 
 from retrograd.tuning import TUNING
 
 
-@rule("If")
+@rule("If", sizes=True)
 def if_(call: NodeCall, condition: Any) -> Any:
     """Where the condition is known, one branch; else both stand in the graph."""
     then, other = call.get("then_branch"), call.get("else_branch")
@@ -31,7 +31,7 @@ def if_(call: NodeCall, condition: Any) -> Any:
     return rg.cond(rg.reshape(condition, ()), lambda: branch(then), lambda: branch(other))
 
 
-@rule("Loop")
+@rule("Loop", sizes=True)
 def loop(call: NodeCall, count: Any = None, condition: Any = None, *state: Any) -> Any:
     """Steps whose number is known are written one after the other, up to some; more of them are a
     scan. Where the condition is computed it is a `while_loop`, which collects nothing."""

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
-from retrograd.interop.onnx.dtypes import dtype_of
+from retrograd.interop.onnx.dtypes import NARROW, dtype_of, number_of
+from retrograd.interop.onnx.narrow import Narrow, rounded
 from retrograd.interop.onnx.registry import NodeCall, rule, same
 from retrograd.interop.onnx.values import SymbolicSizes, as_tensor, from_sizes, known, known_sizes
 from retrograd.nn import functional as F
@@ -27,7 +28,7 @@ same({
 })  # fmt: skip
 
 
-@rule("Identity")
+@rule("Identity", sizes=True, moves=True)
 def identity(_call: NodeCall, x: Any) -> Any:
     return x
 
@@ -50,10 +51,10 @@ def _sizes_or(objects: Any, tensors: Any) -> Any:
     return of
 
 
-rule("Add")(_sizes_or(np.add, rg.add))
-rule("Sub")(_sizes_or(np.subtract, rg.subtract))
-rule("Mul")(_sizes_or(np.multiply, rg.multiply))
-rule("Div")(_sizes_or(np.floor_divide, _quotient))
+rule("Add", sizes=True)(_sizes_or(np.add, rg.add))
+rule("Sub", sizes=True)(_sizes_or(np.subtract, rg.subtract))
+rule("Mul", sizes=True)(_sizes_or(np.multiply, rg.multiply))
+rule("Div", sizes=True)(_sizes_or(np.floor_divide, _quotient))
 
 
 def _comparison(objects: Any, tensors: Any) -> Any:
@@ -69,14 +70,14 @@ def _comparison(objects: Any, tensors: Any) -> Any:
     return of
 
 
-rule("Equal")(_comparison(np.equal, rg.equal))
-rule("Greater")(_comparison(np.greater, rg.greater))
-rule("GreaterOrEqual")(_comparison(np.greater_equal, rg.greater_equal))
-rule("Less")(_comparison(np.less, rg.less))
-rule("LessOrEqual")(_comparison(np.less_equal, rg.less_equal))
+rule("Equal", sizes=True)(_comparison(np.equal, rg.equal))
+rule("Greater", sizes=True)(_comparison(np.greater, rg.greater))
+rule("GreaterOrEqual", sizes=True)(_comparison(np.greater_equal, rg.greater_equal))
+rule("Less", sizes=True)(_comparison(np.less, rg.less))
+rule("LessOrEqual", sizes=True)(_comparison(np.less_equal, rg.less_equal))
 
 
-@rule("Where")
+@rule("Where", sizes=True)
 def where(_call: NodeCall, condition: Any, x: Any, y: Any) -> Any:
     if isinstance(x, SymbolicSizes) or isinstance(y, SymbolicSizes):
         parts = known(condition), known_sizes(x), known_sizes(y)
@@ -95,7 +96,7 @@ def power(_call: NodeCall, x: Any, y: Any) -> Any:
     return rg.pow(x.astype(rg.float64), y.astype(rg.float64)).astype(x.dtype)
 
 
-@rule("Mod")
+@rule("Mod", sizes=True)
 def mod(call: NodeCall, x: Any, y: Any) -> Any:
     """The sign of the divisor, or of the dividend with `fmod`."""
     if isinstance(x, SymbolicSizes) or isinstance(y, SymbolicSizes):
@@ -112,7 +113,7 @@ def bit_shift(call: NodeCall, x: Any, y: Any) -> Any:
     return (rg.bitwise_left_shift if left else rg.bitwise_right_shift)(x, y)
 
 
-@rule("Max", "Min")
+@rule("Max", "Min", sizes=True)
 def extreme(call: NodeCall, *values: Any) -> Any:
     f = rg.maximum if call.operator == "Max" else rg.minimum
     return functools.reduce(f, map(as_tensor, values))
@@ -128,23 +129,29 @@ def mean(_call: NodeCall, *values: Any) -> Any:
     return functools.reduce(rg.add, values) / len(values)
 
 
-@rule("Clip")
+@rule("Clip", sizes=True)
 def clip(_call: NodeCall, x: Any, low: Any = None, high: Any = None) -> Any:
     """The upper bound holds where both cannot. The gradient at a bound is 0, as everywhere here."""
     return rg.clip(as_tensor(x), low, high)
 
 
-@rule("Cast")
+@rule("Cast", sizes=True, narrow=True)
 def cast(call: NodeCall, x: Any) -> Any:
-    return _cast(x, dtype_of(call.get("to"), "the result of Cast"))
+    return _cast(call, x, call.get("to"))
 
 
-@rule("CastLike")
-def cast_like(_call: NodeCall, x: Any, like: Any) -> Any:
-    return _cast(x, as_tensor(like).dtype)
+@rule("CastLike", sizes=True, narrow=True)
+def cast_like(call: NodeCall, x: Any, like: Any) -> Any:
+    like = as_tensor(like)
+    return _cast(call, x, like.number if isinstance(like, Narrow) else number_of(like.dtype))
 
 
-def _cast(x: Any, dtype: Any) -> Any:
+def _cast(call: NodeCall, x: Any, number: int) -> Any:
+    dtype = dtype_of(number, f"the result of {call.operator}", narrow=True)
+    x = x.tensor if isinstance(x, Narrow) else x
+    if number in NARROW:
+        saturate = bool(call.get("saturate", 1))
+        return rounded(as_tensor(x), number, saturate, call.get("round_mode", "up"))
     if isinstance(x, SymbolicSizes):
         if dtype in (rg.int32, rg.int64):  # sizes stay sizes
             return x

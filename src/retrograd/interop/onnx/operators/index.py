@@ -19,7 +19,7 @@ from retrograd.interop.onnx.values import (
 )
 
 
-@rule("Gather")
+@rule("Gather", sizes=True, moves=True)
 def gather(call: NodeCall, x: Any, indices: Any) -> Any:
     axis = call.get("axis", 0)
     where = known(indices)
@@ -96,7 +96,7 @@ def _written(call: NodeCall, x: Any, index: tuple[Any, ...], updates: Any) -> An
     raise OptionError(f"{call.operator} with the reduction {reduction!r}")
 
 
-@rule("OneHot")
+@rule("OneHot", sizes=True)
 def one_hot(call: NodeCall, indices: Any, depth: Any, values: Any) -> Any:
     """Off and on; an index out of range is a row of off."""
     count = known_sizes(depth)

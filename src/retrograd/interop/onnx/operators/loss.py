@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import retrograd as rg
+from retrograd.errors import FormatError
 from retrograd.interop.onnx.registry import NodeCall, rule
 
 TRAINING = "ai.onnx.preview.training"
@@ -83,3 +84,18 @@ def adam(call: NodeCall, r: Any, t: Any, *values: Any) -> Any:
         vs.append(v)
         hs.append(h)
     return (*xs, *vs, *hs)
+
+
+@rule("Gradient", domain=TRAINING)
+def gradient(call: NodeCall, *inputs: Any) -> Any:
+    """Of `y`, summed where it has axes, with respect to each of `xs`, at the inputs. `zs` are what
+    `y` depends on besides. The nodes between are computed once more from the inputs."""
+    xs, zs, y = call.get("xs"), call.get("zs", []), call.get("y")
+    if len(inputs) != len(xs) + len(zs):
+        raise FormatError(f"Gradient names {len(xs)} xs, {len(zs)} zs and has {len(inputs)} inputs")
+    others = dict(zip(zs, inputs[len(xs) :], strict=True))
+
+    def f(*values: Any) -> Any:
+        return rg.sum(call.rerun({**others, **dict(zip(xs, values, strict=True))}, y))
+
+    return rg.grad(f, argnums=tuple(range(len(xs))))(*inputs[: len(xs)])

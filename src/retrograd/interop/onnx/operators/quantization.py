@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import retrograd as rg
-from retrograd.interop.onnx.dtypes import dtype_of
+from retrograd.interop.onnx.dtypes import NARROW, dtype_of, number_of
+from retrograd.interop.onnx.narrow import Narrow, limits, rounded, wide
 from retrograd.interop.onnx.operators.conv import conv
 from retrograd.interop.onnx.registry import NodeCall, rule
 
@@ -28,30 +29,41 @@ def _spread(v: Any, x: Any, axis: int, block: int) -> Any:
     return rg.reshape(v, tuple(-1 if i == axis else 1 for i in range(x.ndim)))
 
 
-@rule("QuantizeLinear")
+@rule("QuantizeLinear", narrow=True)
 def quantize_linear(call: NodeCall, x: Any, scale: Any, zero: Any = None) -> Any:
     """round(x / scale) + zero, halves to even, kept within the dtype."""
     axis, block = call.get("axis", 1), call.get("block_size", 0)
-    wanted = call.get("output_dtype", 0)
-    dtype = (
-        dtype_of(wanted, "QuantizeLinear") if wanted else rg.uint8 if zero is None else zero.dtype
-    )
-    limits = rg.iinfo(dtype)
-    wide = x.astype(rg.float32) / _spread(scale, x, axis, block).astype(rg.float32)
-    shift = 0 if zero is None else _spread(zero, x, axis, block).astype(rg.float32)
-    return rg.clip(rg.round(wide) + shift, limits.min, limits.max).astype(dtype)
+    number = call.get("output_dtype", 0) or (2 if zero is None else _number(zero))
+    dtype = dtype_of(number, "QuantizeLinear", narrow=True)
+    x, scale = wide(x, "QuantizeLinear"), wide(scale, "QuantizeLinear")
+    whole = x.astype(rg.float32) / _spread(scale, x, axis, block).astype(rg.float32)
+    shift = 0 if zero is None else _spread(_held(zero), x, axis, block).astype(rg.float32)
+    if dtype.is_float:  # float8 and float4
+        return rounded(whole + shift, number, bool(call.get("saturate", 1)))
+    low, high = limits(number) if number in NARROW else (rg.iinfo(dtype).min, rg.iinfo(dtype).max)
+    y = rg.clip(rg.round(whole) + shift, low, high).astype(dtype)
+    return Narrow(y, number) if number in NARROW else y
 
 
-@rule("DequantizeLinear")
+def _number(value: Any) -> int:
+    return int(value.number) if isinstance(value, Narrow) else number_of(value.dtype)
+
+
+def _held(value: Any) -> Any:
+    return value.tensor if isinstance(value, Narrow) else value
+
+
+@rule("DequantizeLinear", narrow=True)
 def dequantize_linear(call: NodeCall, x: Any, scale: Any, zero: Any = None) -> Any:
     """(x - zero) scale, in the dtype of the scale."""
     axis, block = call.get("axis", 1), call.get("block_size", 0)
     wanted = call.get("output_dtype", 0)
+    x, scale, zero = _held(x), wide(scale, "DequantizeLinear"), _held(zero)
     whole = x if x.dtype.is_float else x.astype(rg.int32)
     if zero is not None:
         whole = whole - _spread(zero, x, axis, block).astype(whole.dtype)
-    wide = rg.float64 if scale.dtype is rg.float64 else rg.float32
-    y = whole.astype(wide) * _spread(scale, x, axis, block).astype(wide)
+    dtype = rg.float64 if scale.dtype is rg.float64 else rg.float32
+    y = whole.astype(dtype) * _spread(scale, x, axis, block).astype(dtype)
     return y.astype(dtype_of(wanted, "DequantizeLinear") if wanted else scale.dtype)
 
 

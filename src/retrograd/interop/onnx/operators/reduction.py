@@ -51,7 +51,7 @@ def _extreme(f: Any, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return f(x, axis=axis, keepdims=keepdims)
 
 
-@rule(*_REDUCTIONS)
+@rule(*_REDUCTIONS, sizes=True)
 def reduction(call: NodeCall, x: Any, axes: Any = None) -> Any:
     """Axes are an attribute up to opset 17, and an input after (since 13 of `ReduceSum`)."""
     where = call.get("axes", None) if axes is None else ints(axes, f"the axes of {call.operator}")
@@ -106,7 +106,7 @@ def cumulative(call: NodeCall, x: Any, axis: Any) -> Any:
     return rg.flip(y, axis=where) if call.get("reverse", 0) else y
 
 
-@rule("TopK")
+@rule("TopK", sizes=True)
 def top_k(call: NodeCall, x: Any, k: Any) -> Any:
     """Of equal elements the first comes first."""
     count = known_sizes(k)

@@ -12,6 +12,7 @@ import numpy as np
 import retrograd as rg
 from retrograd.errors import FormatError, ShapeError
 from retrograd.interop.onnx.dtypes import dtype_of
+from retrograd.interop.onnx.narrow import from_array
 from retrograd.interop.onnx.registry import NodeCall, rule
 from retrograd.interop.onnx.values import (
     SymbolicSizes,
@@ -32,7 +33,7 @@ def constant(call: NodeCall) -> Any:
     for name, found in call.attributes.items():
         match name:
             case "value":
-                return rg.asarray(found)
+                return from_array(found)
             case "value_float" | "value_floats":
                 return rg.asarray(np.asarray(found, np.float32))
             case "value_int" | "value_ints":
@@ -40,18 +41,18 @@ def constant(call: NodeCall) -> Any:
     raise rg.BackendError(f"Constant with {', '.join(call.attributes) or 'nothing'}")
 
 
-@rule("Shape")
+@rule("Shape", sizes=True, narrow=True)
 def shape(call: NodeCall, x: Any) -> Any:
     whole = x.shape
     return from_sizes(np.asarray(whole[slice(call.get("start", 0), call.get("end", None))], object))
 
 
-@rule("Size")
+@rule("Size", narrow=True)
 def size(_call: NodeCall, x: Any) -> Any:
     return from_sizes(np.asarray(product(x.shape), object))
 
 
-@rule("Reshape")
+@rule("Reshape", sizes=True, moves=True)
 def reshape(call: NodeCall, x: Any, shape: Any) -> Any:
     wanted = list(sizes(shape, "the shape of Reshape"))
     if isinstance(x, SymbolicSizes):
@@ -61,19 +62,19 @@ def reshape(call: NodeCall, x: Any, shape: Any) -> Any:
     return rg.reshape(x, tuple(wanted))
 
 
-@rule("Flatten")
+@rule("Flatten", moves=True)
 def flatten(call: NodeCall, x: Any) -> Any:
     axis = call.get("axis", 1)
     axis = axis + x.ndim if axis < 0 else axis
     return rg.reshape(x, (product(x.shape[:axis]), product(x.shape[axis:])))
 
 
-@rule("Transpose")
+@rule("Transpose", moves=True)
 def transpose(call: NodeCall, x: Any) -> Any:
     return rg.permute_dims(x, tuple(call.get("perm", range(x.ndim)[::-1])))
 
 
-@rule("Squeeze")
+@rule("Squeeze", sizes=True, moves=True)
 def squeeze(_call: NodeCall, x: Any, axes: Any = None) -> Any:
     if isinstance(x, SymbolicSizes):
         return from_sizes(x.array.reshape([d for d in x.shape if d != 1]))
@@ -82,7 +83,7 @@ def squeeze(_call: NodeCall, x: Any, axes: Any = None) -> Any:
     return rg.squeeze(x, ints(axes, "the axes of Squeeze"))
 
 
-@rule("Unsqueeze")
+@rule("Unsqueeze", sizes=True, moves=True)
 def unsqueeze(_call: NodeCall, x: Any, axes: Any) -> Any:
     where = ints(axes, "the axes of Unsqueeze")
     if isinstance(x, SymbolicSizes):
@@ -91,11 +92,13 @@ def unsqueeze(_call: NodeCall, x: Any, axes: Any) -> Any:
     wanted = {axis + rank if axis < 0 else axis for axis in where}
     if len(wanted) != len(where):
         raise ShapeError(f"Unsqueeze with the axes {where}, of which two are one")
+    if not all(0 <= axis < rank for axis in wanted):
+        raise ShapeError(f"Unsqueeze with the axes {where}, of a result of {rank} axes")
     rest = iter(x.shape)
     return rg.reshape(x, tuple(1 if i in wanted else next(rest) for i in range(rank)))
 
 
-@rule("Concat")
+@rule("Concat", sizes=True, moves=True)
 def concat(call: NodeCall, *values: Any) -> Any:
     if any(isinstance(x, SymbolicSizes) for x in values):
         parts = [known_sizes(x) for x in values]
@@ -104,7 +107,7 @@ def concat(call: NodeCall, *values: Any) -> Any:
     return rg.concat([as_tensor(x) for x in values], axis=call.get("axis"))
 
 
-@rule("Split")
+@rule("Split", sizes=True, moves=True)
 def split(call: NodeCall, x: Any, parts: Any = None) -> Any:
     """By sizes, or into as many equal parts as there are outputs; the last may be smaller."""
     axis = call.get("axis", 0)
@@ -130,7 +133,7 @@ def split(call: NodeCall, x: Any, parts: Any = None) -> Any:
     return tuple(x[(*cut, slice(a, b))] for a, b in itertools.pairwise(starts))
 
 
-@rule("Slice")
+@rule("Slice", sizes=True, moves=True)
 def slice_(
     _call: NodeCall, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
 ) -> Any:
@@ -158,7 +161,7 @@ def _range(start: Any, end: Any, step: int, length: Any) -> slice:
     return slice(start, end, step)
 
 
-@rule("Expand")
+@rule("Expand", sizes=True, moves=True)
 def expand(_call: NodeCall, x: Any, shape: Any) -> Any:
     """Sizes of 1 are stretched on either side."""
     wanted = sizes(shape, "the shape of Expand")
@@ -168,19 +171,19 @@ def expand(_call: NodeCall, x: Any, shape: Any) -> Any:
     return rg.broadcast_to(x, tuple(b if a == 1 else a for a, b in zip(mine, theirs, strict=True)))
 
 
-@rule("Tile")
+@rule("Tile", sizes=True, moves=True)
 def tile(_call: NodeCall, x: Any, repeats: Any) -> Any:
     return rg.tile(as_tensor(x), sizes(repeats, "the repeats of Tile"))
 
 
-@rule("ConstantOfShape")
+@rule("ConstantOfShape", sizes=True)
 def constant_of_shape(call: NodeCall, shape: Any) -> Any:
     value = np.asarray(call.get("value", np.zeros(1, np.float32)))
     wanted = sizes(shape, "the shape of ConstantOfShape")
     return rg.full(wanted, value.reshape(()).item(), dtype=rg.asarray(value).dtype)
 
 
-@rule("Range")
+@rule("Range", sizes=True)
 def range_(_call: NodeCall, start: Any, limit: Any, delta: Any) -> Any:
     ends = [known_sizes(x) for x in (start, limit, delta)]
     if any(isinstance(x, SymbolicSizes) for x in (start, limit)) and None not in ends:

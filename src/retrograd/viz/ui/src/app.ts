@@ -41,6 +41,7 @@ export class App {
     engine.take(model);
     if (model.doc.compared && !unchanged(model)) this.mode = "change";
     else if (model.doc.differences) this.mode = "difference";
+    else if (model.doc.rounding) this.mode = "digits lost";
     this.view = new View(canvas, model, scheme(model, this.mode));
     this.view.marks.warnings = warnings(model);
     if (model.nodes.length <= 160 && !model.lanes) this.open.forEach((_, s) => { this.open[s] = model.isCall(s) ? 0 : 1; });

@@ -2,9 +2,9 @@
 
 import { apart, within } from "./changes";
 import type { Model } from "./model";
-import { bytes, show, time } from "./text";
+import { bytes, show, time, toNumber } from "./text";
 
-export const MODES = ["role", "op", "dtype", "scope", "time", "memory", "gradient norm", "value norm", "kernel", "change", "difference"] as const;
+export const MODES = ["role", "op", "dtype", "scope", "time", "memory", "gradient norm", "value norm", "kernel", "change", "difference", "digits lost"] as const;
 export type Mode = (typeof MODES)[number];
 
 export interface Entry { colour: string; text: string }
@@ -56,6 +56,12 @@ export function scheme(model: Model, mode: Mode): Scheme {
       const found = graded(model, (id) => far.get(id), (x) => `${show(100 * x, 2)} %`, "not in both");
       return { ...found, ofScope: (s) => { const id = most.get(s); return id === undefined ? undefined : found.of(id); } };
     }
+    case "digits lost": {
+      const lost = (id: number) => { const e = model.doc.rounding?.[id]; return e ? toNumber(e.lost) : undefined; };
+      const most = within(model, (id) => (lost(id) === undefined ? undefined : id), (a, b) => ((lost(b) as number) > (lost(a) as number) ? b : a));
+      const found = graded(model, lost, (x) => `${show(x, 2)} digits`, "exact or not computed", true);
+      return { ...found, ofScope: (s) => { const id = most.get(s); return id === undefined ? undefined : found.of(id); } };
+    }
     case "change": {
       const kinds = within(model, (id) => model.nodes[id].change ?? "same", (a, b) => (a === b || b === "same" ? a : a === "same" ? b : "changed"));
       return { ...fixed(model, CHANGES, (id) => model.nodes[id].change ?? "same"), ofScope: (s) => { const [hue, full] = CHANGES[kinds.get(s) ?? "same"]; return tone(hue, full); } };
@@ -98,19 +104,19 @@ function listed(model: Model, key: (id: number) => string, none: string): Scheme
   return { of: (id) => colours.get(key(id)) ?? GREY(), missing: GREY(), legend };
 }
 
-function graded(model: Model, value: (id: number) => number | undefined, text: (x: number) => string, none: string): Scheme {
+function graded(model: Model, value: (id: number) => number | undefined, text: (x: number) => string, none: string, linear = false): Scheme {
   const found = model.nodes.map((r) => (model.folded[r.id] ? undefined : value(r.id)));
   const known = found.filter((v): v is number => v !== undefined && Number.isFinite(v) && v > 0);
   const bad = forced() ? "Canvas" : dark() ? "hsl(0 85% 36%)" : "hsl(0 90% 66%)", zero = forced() ? "Canvas" : dark() ? "hsl(265 30% 30%)" : "hsl(265 60% 92%)";
   const legend: Entry[] = [];
-  const low = known.reduce((a, b) => Math.min(a, b), Infinity), high = known.reduce((a, b) => Math.max(a, b), 0);
-  const share = (v: number) => (high > low ? Math.log(v / low) / Math.log(high / low) : 0.5);
+  const low = linear ? 0 : known.reduce((a, b) => Math.min(a, b), Infinity), high = known.reduce((a, b) => Math.max(a, b), 0);
+  const share = (v: number) => (linear ? v / (high || 1) : high > low ? Math.log(v / low) / Math.log(high / low) : 0.5);
   if (known.length) for (const t of high > low ? [0, 0.25, 0.5, 0.75, 1] : [0.5]) {
-    legend.push({ colour: heat(t), text: text(high > low ? low * (high / low) ** t : low) });
+    legend.push({ colour: heat(t), text: text(linear ? high * t : high > low ? low * (high / low) ** t : low) });
   }
-  if (found.some((v) => v === 0)) legend.push({ colour: zero, text: "zero" });
+  if (!linear && found.some((v) => v === 0)) legend.push({ colour: zero, text: "zero" });
   if (found.some((v) => v !== undefined && !Number.isFinite(v))) legend.push({ colour: bad, text: "NaN or infinite" });
   if (found.some((v) => v === undefined)) legend.push({ colour: GREY(), text: none });
-  const colours = found.map((v) => (v === undefined ? GREY() : !Number.isFinite(v) ? bad : v === 0 ? zero : heat(share(v))));
+  const colours = found.map((v) => (v === undefined ? GREY() : !Number.isFinite(v) ? bad : v === 0 && !linear ? zero : heat(share(v))));
   return { of: (id) => colours[id] ?? GREY(), legend, missing: GREY() };
 }

@@ -111,6 +111,7 @@ export class Details {
     this.rule(r);
     this.spreads();
     this.measures(r);
+    this.rounding(id);
     this.panel.append(...overTime(this.app, id));
     if (r.origin !== null) this.section("Gradient of", [r.origin]);
     if (r.gradient !== null && r.gradient !== undefined) this.section("Its gradient", [r.gradient]);
@@ -175,6 +176,19 @@ export class Details {
     this.panel.append(make("h3", {}, "Highlight"), row);
     const marked = this.app.view.marks.highlight;
     if (marked) this.panel.append(make("p", { class: "hint" }, `${count(marked.size, "node")} highlighted`));
+  }
+
+  private rounding(id: number): void {
+    const e = this.app.model.doc.rounding?.[id];
+    if (!e) return;
+    const list = make("dl"), digits = (x: number) => `${show(x, 2)} digits`;
+    this.fact(list, "what", e.kind + (e.count ? `, ${count(e.count, "element")}` : ""));
+    this.fact(list, "loses", digits(toNumber(e.lost)));
+    this.fact(list, "leaves", digits(toNumber(e.digits)));
+    this.fact(list, "of the bound", `${show(100 * toNumber(e.share), 2)} %`);
+    this.fact(list, "condition", show(toNumber(e.condition), 2));
+    this.panel.append(make("h3", {}, "Rounding"), list);
+    if (e.spread) this.panel.append(make("h3", {}, "Spread by rounding, standard deviation"), summaryView(e.spread));
   }
 
   private measures(r: NodeRecord): void {

@@ -58,7 +58,7 @@ function explore(doc: GraphDocument, root: HTMLElement, inLanes = true): void {
 
   const modes = make("select", { "aria-label": "Colour by", title: "Colour by" });
   for (const mode of MODES) {
-    const has = mode === "change" ? Boolean(doc.compared) : mode === "difference" ? Boolean(doc.differences) : mode === "kernel" || mode === "time" ? Boolean(doc.kernels) : mode.endsWith("norm") ? Boolean(doc.values) : true;
+    const has = mode === "change" ? Boolean(doc.compared) : mode === "difference" ? Boolean(doc.differences) : mode === "digits lost" ? Boolean(doc.rounding) : mode === "kernel" || mode === "time" ? Boolean(doc.kernels) : mode.endsWith("norm") ? Boolean(doc.values) : true;
     if (has) modes.append(make("option", { value: mode }, `colour: ${mode}`));
   }
   modes.value = app.mode;

@@ -40,11 +40,14 @@ export interface Updates { nodes: number[]; rules: { name: string; members: Memb
 // Norms over the steps of a run, by id of the parameter.
 export interface Run { steps: number[]; parameters: Record<string, Record<string, (Num | null)[]>> }
 
+// What rounding does at a node: decimal digits that it loses and leaves, its part in a bound.
+export interface Rounding { lost: Num; digits: Num; share: Num; condition: Num; kind: string; count: number; spread?: Summary }
+
 export interface Problem { node: number; title: string; text: string; remedy: string }
 
 export interface GraphDocument {
   format: string; version: number; name: string; nodes: NodeRecord[]; inputs: number[];
   outputs: number[]; output_names: string[]; ops: Record<string, number>; sources: Source[];
   rules: Rule[]; calls?: Call[]; words?: Record<string, string>; values?: Record<string, Summary>; steps?: Step[]; kernels?: Kernel[];
-  arena?: Arena; focus?: number | null; problem?: Problem; note?: string; compared?: string[]; updates?: Updates; run?: Run; differences?: { node: number; relative: Num; largest: Num }[]; onnx?: { model?: string; refused?: string };
+  arena?: Arena; focus?: number | null; problem?: Problem; note?: string; compared?: string[]; updates?: Updates; run?: Run; rounding?: Record<string, Rounding>; differences?: { node: number; relative: Num; largest: Num }[]; onnx?: { model?: string; refused?: string };
 }

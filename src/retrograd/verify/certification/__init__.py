@@ -1,0 +1,1 @@
+"""Certificates of rules: what evidence there is that a derivative is right."""

@@ -1,0 +1,1 @@
+"""Rounding errors: bounds, standard deviations, the nodes that lose digits, and what helps."""
