@@ -105,7 +105,10 @@ def main(argv: list[str] | None = None) -> int:
         say=functools.partial(print, flush=True),
     )  # fmt: skip
 
-    args = ["-q", "-s", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", options.select, *tests]
+    # The library, which brings a plugin, has been imported to be changed.
+    known = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+    args = ["-q", "-s", "-p", "no:xdist", "-p", "no:cacheprovider", "-W", known]
+    args += ["-m", options.select, *tests]
     if options.brief:
         args.append("--sample")
     # Also where it was started in the background of a shell: what has been tried is reported.
