@@ -14,7 +14,7 @@ from tests.sampling import sampled
 
 
 @pytest.mark.parametrize("name", [n for n in RECORDS if n != "input"])
-@pytest.mark.sample(88)
+@pytest.mark.sample(60)
 def test_samples(name: str) -> None:
     check_samples(name)
 
