@@ -149,6 +149,7 @@ EXAMPLES = [
     "neural_ode", "pinn", "maml", "deq", "flow", "diffusion", "gcn",
 ]  # fmt: skip
 DYNAMIC = {"neural_ode"}  # its solver takes as many steps as it needs: not read back
+UNITS = {"autoencoder": 300}  # in which sums of convolutions differ, beside their largest terms
 OPTIMIZED = {"deq"}  # which ONNX Runtime's own optimizations break
 
 
@@ -164,6 +165,23 @@ def test_programs_of_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
     check_example("maml", 3, monkeypatch)
 
 
+def spread(run: Any, arrays: list[Any], expected: list[Any], units: int) -> list[float]:
+    """How far results go where inputs change by some units in their last place, as sums in another
+    order do: a step of Adam divides gradients by themselves, so those that are nothing but rounding
+    turn whole steps around."""
+    rng, far = np.random.default_rng(0), [0.0 for _ in expected]
+    for _ in range(4):
+        moved = [
+            (x * (1 + units * np.finfo(x.dtype).eps * rng.uniform(-1, 1, x.shape))).astype(x.dtype)
+            if x.dtype.kind == "f" else x
+            for x in arrays
+        ]  # fmt: skip
+        for i, (a, b) in enumerate(zip(run(moved), expected, strict=True)):
+            apart = np.abs(np.asarray(a, np.float64) - b.astype(np.float64))
+            far[i] = max(far[i], float(apart.max(initial=0.0)))
+    return far
+
+
 def check_example(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     programs: dict[str, Any] = {}
     call = reference.ReferenceProgram.__call__
@@ -172,7 +190,7 @@ def check_example(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None
         found = call(self, arrays)
         if len(self.graph) > 6:
             copies = [np.array(a) for a in arrays], [np.array(y) for y in found]
-            programs.setdefault(str(self.graph), (self.graph, *copies))
+            programs.setdefault(str(self.graph), (self, *copies))
         return found
 
     with monkeypatch.context() as patched, warnings.catch_warnings():
@@ -180,18 +198,19 @@ def check_example(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None
         patched.setattr(reference.ReferenceProgram, "__call__", watched)
         with rg.backend("reference"), contextlib.redirect_stdout(io.StringIO()):
             importlib.import_module(f"examples.{name}").main(steps=2)
-    largest = sorted(programs.values(), key=lambda p: -len(p[0]))[:most]
+    largest = sorted(programs.values(), key=lambda p: -len(p[0].graph))[:most]
     assert largest
-    for graph, arrays, expected in largest:
-        content = to_bytes(written(settled(graph)), {})
+    for program, arrays, expected in largest:
+        content = to_bytes(written(settled(program.graph)), {})
         model = onnx.load_from_string(content)
         if name not in OPTIMIZED:
             names = [x.name for x in model.graph.input]
             found = session(content).run(None, dict(zip(names, arrays, strict=True)))
-            for a, b in zip(found, expected, strict=True):
+            room = spread(lambda xs, p=program: call(p, xs), arrays, expected, UNITS.get(name, 8))
+            for a, b, r in zip(found, expected, room, strict=True):
                 assert a.dtype == b.dtype
                 scale = np.abs(b.astype(np.float64)).max(initial=1e-3)
-                np.testing.assert_allclose(a, b, rtol=0, atol=0.05 * scale)
+                np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * scale + 8 * r)
         if name not in DYNAMIC:
             with rg.backend("reference"):
                 again = graph_of(model, name)(*arrays)

@@ -736,9 +736,10 @@ def jit(
 
     def made(g: Callable[..., Any]) -> Any:
         kind = Jit if shell() is None else RedefinableJit
-        found = [of(g, kind, static, given, declared, explain) for of in METHODS]
-        return next((x for x in found if x is not None), None) or kind(
-            g, static, given, declared, explain
-        )
+        for of in METHODS:
+            found = of(g, kind, static, given, declared, explain)
+            if found is not None:
+                return found
+        return kind(g, static, given, declared, explain)
 
     return made if f is None else made(f)
