@@ -62,7 +62,8 @@ def forked(
 
 def _started(task: T, work: Callable[[T, Callable[[Any], None]], None], file: IO[bytes]) -> int:
     with warnings.catch_warnings():  # of other threads: a child needs none of them
-        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)  # of Python
+        warnings.simplefilter("ignore", RuntimeWarning)  # of JAX, where something imported it
         pid = os.fork()
     if pid == 0:
         _child(task, work, file)

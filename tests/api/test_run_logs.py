@@ -1,8 +1,11 @@
 """Logs of runs as events: whole and cut lines, runs that go on, logs that grow."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from retrograd.api.run_logs import EventReader, FollowedLog, RunFolder, lines_of, read_log, thinned
 
@@ -61,6 +64,26 @@ def test_long_runs_are_thinned_but_not_their_texts() -> None:
     assert {"step": 333, "texts": ["kept"]} in found
     assert (found[0]["step"], found[-1]["step"]) == (0, 4999)
     assert len(thinned([{"step": i, "message": "x"} for i in range(500)], 100)) == 100
+
+
+@pytest.mark.parametrize("most", [100, 400, 4000])
+def test_a_run_of_any_length_keeps_rare_curves_and_its_first_steps(most: int) -> None:
+    """Thinned at each step beyond the limit, as a dashboard does: points stay evenly spread."""
+    events: list[dict[str, Any]] = []
+    steps = 20 * most
+    for step in range(steps):
+        events.append({"step": step, "scalars": {"loss": 1.0}})
+        if step % (steps // 10) == 0:
+            events.append({"step": step, "parameters": {"w": {"weight": 1.0}}})
+            events.append({"step": step, "scalars": {"val_loss": 1.0}})
+        if len(events) > most:
+            events = thinned(events, most)
+    rare = [e["step"] for e in events if "parameters" in e]
+    assert rare == [e["step"] for e in events if "val_loss" in e.get("scalars", ())]
+    assert rare == list(range(0, steps, steps // 10))
+    loss = [e["step"] for e in events if "loss" in e.get("scalars", ())]
+    assert max(b - a for a, b in pairwise(loss)) <= 8 * steps / most
+    assert (loss[0], loss[-1]) == (0, steps - 1)
 
 
 def line(step: int) -> str:

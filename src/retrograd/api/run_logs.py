@@ -18,7 +18,10 @@ from retrograd.shared import own_lock
 LOG = "log.jsonl"
 DEPTH = 3  # folders within folders that are looked through for runs
 MOST_RUNS = 1000
-KEPT = 4000  # events of a run that a page gets; beyond, every second one is left out
+KEPT = 4000  # events of a run that a page gets; beyond, some of each curve are left out
+NEWEST = 100  # of them that are kept whatever they are
+READ = ("message", "texts", "started")  # what no event is left out with
+NO_CURVES = ("step", "time", "scalars", *READ)
 SPEED_S = 0.25  # seconds that a speed is measured over, at least
 UNITS = ("samples", "tokens", "nodes", "graphs")
 PLACES = ("step", "time", "seconds", "epoch", "started", *UNITS)
@@ -97,16 +100,33 @@ class EventReader:
 
 
 def thinned(events: list[Event], most: int = KEPT) -> list[Event]:
-    """At most about so many events: every second curve point of the older ones is left out."""
-    while len(events) > most:
-        events = [
-            e for i, e in enumerate(events)
-            if i % 2 == 0 or not e.keys().isdisjoint(("message", "texts", "started"))
-            or i > len(events) - 100
-        ]  # fmt: skip
-        if sum("message" in e or "texts" in e or "started" in e for e in events) > most // 2:
-            return events[-most:]
-    return events
+    """At most about so many events: the newest, what is read, and of each curve points that are
+    evenly spread over the steps, so that the old ones do not fade and the rare ones stay."""
+    if len(events) <= most:
+        return events
+    read = sum(not e.keys().isdisjoint(READ) for e in events)
+    if read > most // 2:
+        return events[-most:]
+    newest = len(events) - min(NEWEST, most // 4)
+    span = max(e["step"] for e in events) + 1
+    gap = span / (most // 2)
+    while len(kept := _spread(events, gap, newest)) > most * 3 // 4 and gap < span:
+        gap *= 2
+    return kept[-most:]
+
+
+def _spread(events: list[Event], gap: float, newest: int) -> list[Event]:
+    """What is read, events from `newest` on, and those with a curve whose last point is so many
+    steps away, or ahead, as where steps are done again."""
+    kept, last = [], dict[str, int]()
+    for i, event in enumerate(events):
+        step = event["step"]
+        curves = [*event.get("scalars", ()), *(k for k in event if k not in NO_CURVES)] or [""]
+        far = [c for c in curves if c not in last or not 0 <= step - last[c] < gap]
+        if far or i >= newest or not event.keys().isdisjoint(READ):
+            kept.append(event)
+            last.update(dict.fromkeys(curves, step))
+    return kept
 
 
 def _name(name: str) -> str:
