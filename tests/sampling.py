@@ -56,5 +56,5 @@ def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
 
 
 def examples(count: int) -> settings:
-    """Of a property, so many examples; with `--sample` a fifth of them."""
-    return settings(max_examples=count // 5 if is_sampling else count)
+    """Of a property, so many examples; with `--sample` an eighth of them."""
+    return settings(max_examples=count // 8 if is_sampling else count)

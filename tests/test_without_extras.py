@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import retrograd
 
 ROOT = Path(retrograd.__file__).parents[2]
@@ -106,6 +108,7 @@ def _run(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_what_needs_no_extra_works_without() -> None:
     _run(CORE)
 

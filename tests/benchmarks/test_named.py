@@ -18,7 +18,7 @@ def test_names_differ() -> None:
 
 
 @pytest.mark.parametrize("case", FOUND, ids=lambda case: case.name)
-@pytest.mark.sample(32)
+@pytest.mark.sample(20)
 def test_arguments_fit_one_graph(case: Case) -> None:
     """Sizes are found again in the arrays, and known graphs have the same results."""
     specs = [

@@ -55,6 +55,7 @@ def test_a_run_on_a_text_leaves_all_in_its_folder(text: Path, tmp_path: Path) ->
     assert (options["text"], options["width"], options["schedule"]) == (str(text), 8, "cosine")
 
 
+@pytest.mark.slow
 def test_a_configuration_gives_the_same_run_and_options_count_before_it(
     text: Path, tmp_path: Path
 ) -> None:
@@ -114,6 +115,7 @@ def test_wrong_options_and_texts(text: Path, tmp_path: Path) -> None:
     assert (result.exit_code, "is empty" in result.stderr) == (1, True)
 
 
+@pytest.mark.slow
 def test_samples_of_running_text(text: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     train("--text", text, "--out", out, *QUICK, "--samples", 0)
@@ -130,6 +132,7 @@ def test_samples_of_running_text(text: Path, tmp_path: Path) -> None:
     assert (result.exit_code, "character 'ß'" in result.stderr) == (1, True)
 
 
+@pytest.mark.slow
 def test_byte_pairs(text: Path, tmp_path: Path) -> None:
     pytest.importorskip("tokenizers", reason="tokenizers is not installed (extra: text)")
     out = tmp_path / "run"

@@ -41,6 +41,7 @@ def test_training_on_a_file_and_resuming_it_without_naming_it(tmp_path: Path) ->
     assert load_checkpoint(latest)["gpt"]["width"] == 8
 
 
+@pytest.mark.slow
 def test_running_twice_starts_afresh(tmp_path: Path) -> None:
     outputs = [run("train", "gpt", "--out", tmp_path, *QUICK) for _ in range(2)]
     assert [o.exit_code for o in outputs] == [0, 0]

@@ -16,6 +16,7 @@ def run(*words: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.slow
 def test_digits(tmp_path: Path) -> None:
     code, text = run("train", "digits", "--out", tmp_path, "--epochs", 1, "--width", 1)
     assert code == 0, text

@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 
 from retrograd.cli.main import app
@@ -16,6 +17,7 @@ def run(*words: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.slow
 def test_a_table_from_the_first_to_the_last_command(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=200)

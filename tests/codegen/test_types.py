@@ -55,7 +55,7 @@ def test_constants(lanes: int) -> None:
 
 @pytest.mark.parametrize("lanes", WIDTHS)
 @pytest.mark.parametrize("dtype", REALS, ids=str)
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_masks_and_gathers(dtype: DType, lanes: int) -> None:
     """Masked elements are not touched: the pointers used here lie outside of any memory."""
     base = sample((SIZE,), dtype, 3)

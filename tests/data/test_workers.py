@@ -164,6 +164,7 @@ def test_what_a_worker_knows():
     assert get_worker_info() is None
 
 
+@pytest.mark.slow
 def test_generators_that_belong_to_nobody_are_seeded_for_each_batch():
     """So that a dataset of a user's, which draws from them, can be resumed too."""
 
@@ -224,6 +225,7 @@ def test_datasets_of_hugging_face():
     assert everything(shuffled) != everything(shuffled)
 
 
+@pytest.mark.slow
 def test_two_at_once_and_workers_that_stay():
     make = lambda **k: DataLoader(MapDataset(range(N), noisy), 3, shuffle=True, **k)
     for k in ({}, {"persistent_workers": True}):
@@ -234,6 +236,7 @@ def test_two_at_once_and_workers_that_stay():
         assert everything(loader) == everything(alone)
 
 
+@pytest.mark.slow
 def test_workers_that_stay_are_those_of_the_epoch_before():
     pids = DataLoader(
         MapDataset(range(4), lambda i: os.getpid()), 1, num_workers=1, persistent_workers=True
@@ -356,6 +359,7 @@ def test_a_worker_that_dies(end, message):
         next(iterator)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_while_nobody_looks():
     loader = DataLoader(range(N), 1, num_workers=1, persistent_workers=True)
     everything(loader)
@@ -379,6 +383,7 @@ def test_a_worker_that_takes_too_long():
     assert issubclass(rg.WorkerTimeoutError, TimeoutError)
 
 
+@pytest.mark.slow
 def test_abandoned_iterators_take_their_workers_along():
     x = np.ones((64, 4000))
     for _ in DataLoader(ArrayDataset(x), 4, num_workers=2):
@@ -404,6 +409,7 @@ def test_a_fork_of_the_parent_ends_no_workers():
     assert len(list(iterator)) == 5
 
 
+@pytest.mark.slow
 def test_workers_compute_beside_threads_of_the_runtime():
     """What is forked while other threads compute can compute itself."""
     x = rg.ones((300, 300))

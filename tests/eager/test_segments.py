@@ -45,7 +45,7 @@ def losses(seed: int, dtype: Any, look: float = 0.0) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(60))
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_segments_give_the_bits_of_one_program(seed):
     dtype = np.float32 if seed % 2 else np.float64
     with never():

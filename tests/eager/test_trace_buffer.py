@@ -16,7 +16,7 @@ from tests.functions.programs import random_program
 # -- nodes are asked for --------------------------------------------------------------------------
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("when", ["some", "all", "graph"])
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_asking_for_nodes_changes_nothing(seed, when):
     def gradients(ask: bool) -> list[np.ndarray]:
         rng = np.random.default_rng(seed)

@@ -40,7 +40,7 @@ def close(found: rg.Tensor, expected: Any) -> None:
 
 @pytest.mark.parametrize("looked", [False, True])
 @pytest.mark.parametrize("name", CHAINS)
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 def test_no_digit_is_lost_next_to_float64(name, looked):
     make, exact = CHAINS[name]
     c = make()

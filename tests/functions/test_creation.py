@@ -81,7 +81,7 @@ def loss(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 @pytest.mark.parametrize("name", MADE)
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 def test_what_is_made_of_tensors_keeps_gradients(name):
     f = loss(MADE[name])
     values = [f(rg.tensor(np.array(POINT + h))).item() for h in (H, -H)]

@@ -57,7 +57,7 @@ def test_unary_within_one(name):
 
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize(("x", "y"), [(A, B), (C, A), (A[:, :1], B), (A, 0.5), (2.0, B)])
-@pytest.mark.sample(24)
+@pytest.mark.sample(16)
 def test_binary_with_broadcasting(name, x, y):
     one, two = (np.float32(v) for v in (x, y))
     same(getattr(rg, name)(rg.asarray(x), rg.asarray(y)), BINARY[name](one, two), 1e-5)

@@ -39,7 +39,7 @@ PLANE = numbers(4, 6, seed=4)
         ("irfftn", PLANE, {}), ("irfftn", PLANE, {"s": (4, 9), "axes": (0, 1)}),
     ],
 )  # fmt: skip
-@pytest.mark.sample(32)
+@pytest.mark.sample(20)
 def test_fourier_transforms_are_those_of_numpy(name, array, options, norm) -> None:
     found = getattr(rg.fft, name)(rg.tensor(array), norm=norm, **options).numpy()
     expected = getattr(np.fft, name)(array, norm=norm, **options)

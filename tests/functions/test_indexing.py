@@ -196,7 +196,7 @@ SEVERAL = [
 
 
 @pytest.mark.parametrize("key", SEVERAL, ids=str)
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_derivatives_by_several_index_arrays(key):
     at = rg.asarray(np.random.default_rng(1).normal(size=X[key].shape).astype(np.float32))
 

@@ -98,7 +98,7 @@ def test_the_exceptions_are_functions():
 
 
 @pytest.mark.parametrize("name", SUPPORTED)
-@pytest.mark.sample(32)
+@pytest.mark.sample(20)
 def test_values(name):
     with rg.backend("reference"):
         agree(function(name), (7,), 1e-5)

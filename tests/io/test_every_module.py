@@ -93,7 +93,7 @@ def same(a, b):
         assert (a[name] == b[name]).all(), name
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("kind", [*classes()])
 def test_modules(kind, tmp_path):
     rng = np.random.default_rng(0)

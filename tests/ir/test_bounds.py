@@ -48,6 +48,7 @@ def test_terms_that_are_looked_at_grow_with_the_text(monkeypatch, between):
     ids=range(7),
 )
 @pytest.mark.sample(3)
+@pytest.mark.slow
 def test_what_grows_faster_is_refused(size, match):
     with pytest.raises(rg.FormatError, match=match):
         rg.Graph.parse(text(size))

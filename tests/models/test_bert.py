@@ -77,6 +77,7 @@ def test_an_untied_head():
     assert slopes.cls.predictions.decoder.weight.numpy().any()
 
 
+@pytest.mark.slow
 def test_dropout_and_checkpointing_while_training():
     model = randomized(
         BERTForSequenceClassification(replace(BERT_SIZES, num_hidden_layers=1))
@@ -91,6 +92,7 @@ def test_dropout_and_checkpointing_while_training():
         np.testing.assert_array_equal(p.numpy(), q.numpy())
 
 
+@pytest.mark.slow
 def test_wrong_calls():
     model = randomized(BERT(BERT_SIZES))
     with pytest.raises(rg.ShapeError, match="9 tokens are more than the 8 positions"):

@@ -21,6 +21,7 @@ def test_logits(model):
     np.testing.assert_allclose(model(TOKENS).numpy(), wanted, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_logits_in_float32(model):
     wanted = [numpy_models.gpt2(GPT2_SIZES, arrays(model), t) for t in TOKENS]
     model.to(rg.float32)
@@ -70,6 +71,7 @@ def test_options_of_the_configuration(model):
     np.testing.assert_allclose(states, inner, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_gradient_along_a_direction(model):
     """Against central differences; also where activations are computed again."""
     tokens = rg.tensor(TOKENS)
@@ -118,6 +120,7 @@ def test_dropout_while_training(model):
     assert (model(TOKENS).numpy() == model(TOKENS).numpy()).all()
 
 
+@pytest.mark.slow
 def test_activations_computed_again_have_the_same_dropout():
     grads = []
     for again in (False, True):

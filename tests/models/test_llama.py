@@ -48,6 +48,7 @@ def test_padding_on_either_side_changes_nothing(kind):
         np.testing.assert_allclose(other[mask], wanted, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_step_of_training_under_jit():
     with rg.backend("llvm"):
         model = randomized(Llama(replace(LLAMA_SIZES, num_hidden_layers=1)))

@@ -65,6 +65,7 @@ def test_names_in_transformers():
     assert {name: _file_name(name) for name in known} == known
 
 
+@pytest.mark.slow
 def test_training_moves_the_statistics():
     model = randomized(ResNet(RESNET_SIZES)).train()
     before = model.state_dict()["layer1.0.bn1.running_mean"].numpy()

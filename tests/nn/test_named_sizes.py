@@ -129,7 +129,7 @@ def given(declared: str, h: int, w: int) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sample(15)
+@pytest.mark.sample(10)
 def test_values_are_those_of_numbers(name: str) -> None:
     declared, f = CASES[name]
     with rg.backend("reference"):

@@ -71,7 +71,7 @@ def values(model):
 
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if name != "soap"])
-@pytest.mark.sample(7)
+@pytest.mark.sample(5)
 def test_pure_form_equals_stateful_form_to_the_bit(name):
     same_in_both_forms(name)
 

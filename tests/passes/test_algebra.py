@@ -185,7 +185,7 @@ def casts(source, target):
 
 @pytest.mark.parametrize("source", DTYPES, ids=str)
 @pytest.mark.parametrize("middle", DTYPES, ids=str)
-@pytest.mark.sample(48)
+@pytest.mark.sample(30)
 def test_casts_by_way_of_a_wider_dtype(source, middle):
     values = special_values(source)
     x = input_node(spec(values.shape, source))

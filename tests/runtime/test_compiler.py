@@ -40,7 +40,7 @@ def both(name: str, arrays: list[Array], dtype: DType) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("dtype", [float32, float64, float16], ids=str)
 @pytest.mark.parametrize("name", OF_FLOATS)
-@pytest.mark.sample(40)
+@pytest.mark.sample(26)
 def test_bits_of_full_text(name: str, dtype: DType) -> None:
     count = len(ELEMENTWISE[name].derivatives)
     arrays = [values(dtype, seed) for seed in range(count)]

@@ -328,6 +328,7 @@ def test_loops_that_are_brief_or_over_very_large_arrays_overwrite_what_they_are_
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal to a process of its own")
+@pytest.mark.slow
 def test_ctrl_c_of_a_whole_process():
     code = """
 from tests.runtime.test_interrupt import *

@@ -60,7 +60,7 @@ def test_the_predicted_peak_is_what_a_call_allocates(monkeypatch, count):
     monkeypatch.setattr(TUNING, "tile_grain_ns", 1)
     gather_threads()
     scratch = 0
-    for seed in sampled(range(40), 12):
+    for seed in sampled(range(40), 8):
         f = Fuzz(seed, symbolic=seed % 4 == 3, rows=seed % 2 == 0)
         program = Measured(real_graph(f.graph(20)))
         program.wanted = count

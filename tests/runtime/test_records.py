@@ -14,7 +14,7 @@ from tests.sampling import sampled
 
 
 @pytest.mark.parametrize("name", [n for n in RECORDS if n != "input"])
-@pytest.mark.sample(60)
+@pytest.mark.sample(40)
 def test_samples(name: str) -> None:
     check_samples(name)
 
@@ -36,7 +36,7 @@ def check_samples(name: str, slack: float = 1.0) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n, r in RECORDS.items() if r.symbolic])
-@pytest.mark.sample(20)
+@pytest.mark.sample(13)
 def test_symbolic_sizes(name: str) -> None:
     for case in sampled(RECORDS[name].symbolic, 1, name):
         nodes = [input_node(t) for t in case.types]

@@ -54,7 +54,7 @@ def listed(word, n):
 
 
 @pytest.mark.parametrize("rng", generators(40), ids=str)
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_random_programs(Value, rng):
     lines = random_program(rng, lines=30, leaves=4)
     leaves = [Value(x) for x in lines.leaves]

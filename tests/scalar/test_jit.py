@@ -94,7 +94,7 @@ def test_several_steps_in_one_call(Value):
 
 
 @pytest.mark.parametrize("rng", generators(40), ids=str)
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_random_programs(Value, rng):
     program = random_program(rng, lines=25, leaves=4)
     ends = sorted({int(i) for i in rng.integers(4, 29, 2)})

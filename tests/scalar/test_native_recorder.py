@@ -21,7 +21,7 @@ def numbers(cls, lines, twice):
 
 
 @pytest.mark.parametrize("rng", generators(20), ids=str)
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 def test_random_programs_have_the_same_bits(rng):
     lines = random_program(rng, lines=40, leaves=4)
     for twice in (False, True):

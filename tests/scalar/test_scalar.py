@@ -64,7 +64,7 @@ def test_the_sign_of_zero(Value, zero):
 
 
 @pytest.mark.parametrize("rng", generators(40), ids=str)
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_random_programs_against_mpmath(Value, rng):
     """Gradients by finite differences in 60 digits."""
     program = random_program(rng)

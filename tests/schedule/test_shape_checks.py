@@ -87,7 +87,7 @@ KERNEL = np.ones((1, 1, 5))
     rg.grad(lambda x: rg.checkpoint(lambda x: rg.sin(x[:, :5]).sum())(x)),
 ])  # fmt: skip
 @pytest.mark.parametrize("backend", ["llvm", "reference"])
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 def test_sizes_are_refused_inside_of_loops_and_branches(f: Any, backend: str) -> None:
     """No memory is read that is not there."""
     with rg.backend(backend):

@@ -85,6 +85,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 @needs_fork
+@pytest.mark.slow
 def test_a_campaign_tells_what_survived(planted: ModuleType, tmp_path: Path) -> None:
     """Each mutant of the planted module, against tests of which one is too weak."""
     tree = parse(tmp_path / "planted.py")
@@ -126,6 +127,7 @@ def test_a_campaign_tells_what_survived(planted: ModuleType, tmp_path: Path) -> 
     assert (tmp_path / "planted.py").read_text() == PLANTED
 
 
+@pytest.mark.slow
 def test_rules_are_found() -> None:
     trees, mutants = chosen(["ops/elementwise.py", "ops/shape.py"])
     found = read(mutants)

@@ -12,7 +12,7 @@ NAMES = [name for name, record in RECORDS.items() if record.wrt and record.smoot
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sample(32)
+@pytest.mark.sample(20)
 def test_each_choice_of_operands(name):
     record = RECORDS[name]
     with rg.backend("reference"):

@@ -9,6 +9,7 @@ from retrograd.ir import Op
 X = np.array([[0.3, -1.2, 0.7], [2.0, 0.4, -0.5]])
 
 
+@pytest.mark.slow
 def test_what_is_right_passes():
     assert rg.gradcheck(lambda x, w: rg.softmax(x @ w), X, X.T.copy(), order=2)
     assert rg.gradcheck(lambda p: [p["a"] * 2, (p["a"].sum(), p["n"])], {"a": X, "n": np.arange(3)})

@@ -74,7 +74,7 @@ TRANSFORMS: dict[str, Any] = {
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
 @pytest.mark.parametrize("make", [reverse, forward])
 @pytest.mark.parametrize("name", TRANSFORMS)
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_they_are_the_derivatives_of_the_function(name, make, backend):
     transform = TRANSFORMS[name]
     with rg.backend(backend):

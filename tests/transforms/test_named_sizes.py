@@ -121,7 +121,7 @@ def given(n: int, m: int) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sample(15)
+@pytest.mark.sample(10)
 def test_values_and_gradients_on_the_reference(name: str) -> None:
     with rg.backend("reference"):
         named: Any = rg.jit(both(CASES[name]), shapes={"x": "N M"})

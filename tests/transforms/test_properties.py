@@ -103,7 +103,7 @@ def test_modes_agree_and_commute(name):
 
 
 @pytest.mark.parametrize("seed", range(60))
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 def test_random_nestings(seed):
     rng = np.random.default_rng(seed)
     plain = POOL[str(rng.choice(sorted(POOL)))]
@@ -122,7 +122,7 @@ def test_random_nestings(seed):
 
 
 @pytest.mark.parametrize("name", POOL)
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 def test_third_derivatives_are_symmetric_and_those_of_differences(name):
     f = POOL[name]
     third = rg.jacfwd(rg.hessian(f))(rg.tensor(X)).numpy()
@@ -141,7 +141,7 @@ SMOOTH = [n for n in sorted(RECORDS) if RECORDS[n].wrt and not n.startswith(LOWE
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-@pytest.mark.sample(24)
+@pytest.mark.sample(16)
 def test_third_derivatives_of_every_op(name):
     """Forward mode three times, reverse mode three times, and differences of the second."""
     record = RECORDS[name]

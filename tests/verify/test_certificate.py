@@ -22,6 +22,7 @@ def verdict():
         return verify.prove(f, verify.Property(box, lambda y: (y < 0.1) & (y > -1.2)))
 
 
+@pytest.mark.slow
 def test_a_document_and_its_file(tmp_path, verdict):
     certificate = verdict.certificate
     found = certificate.check()

@@ -74,6 +74,7 @@ def test_bad_claims(claim, match):
         verify.Property(BOX, claim).cases([(3,)])
 
 
+@pytest.mark.slow
 def test_bad_properties():
     with pytest.raises(rg.RetrogradError, match="function of the outputs"):
         verify.Property(BOX, True)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ def hat(x):
     return rg.relu(x[0] + x[1]) - rg.relu(x[0]) - rg.relu(x[1])
 
 
+@pytest.mark.slow
 def test_proved_falsified_unknown():
     with rg.backend("reference"):
         assert verify.prove(hat, verify.Property(BOX, lambda y: y < 0.001)).proved

@@ -107,7 +107,7 @@ def test_complex_numbers_are_scattered_by_parts(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 32, 33, 500])
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 def test_messages_to_a_node(count: int, dtype: Any) -> None:
     """Those of a walk through a graph are added in blocks, like updates of a scatter."""
     edges = np.stack([np.arange(count), np.full(count, count)])

@@ -186,7 +186,7 @@ def test_concat_of_many_parts_that_are_the_same_everywhere(rows, axis):
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d is not bool_], ids=str)
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 def test_contractions(dtype: DType) -> None:
     cases = [
         ((3, 4), (4, 5), (1,), (0,), (), ()), ((4, 3), (4, 5), (0,), (0,), (), ()),

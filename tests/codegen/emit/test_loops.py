@@ -42,7 +42,7 @@ def test_last_lanes_of_rows_of_any_length() -> None:
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 24])
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 def test_rows_of_tiles(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles have a known number of rows, so that fewer ways through what is left are written."""
 

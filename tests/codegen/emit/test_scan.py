@@ -79,7 +79,7 @@ def test_logcumsumexp(dtype: DType) -> None:
 
 @pytest.mark.parametrize("dtype", [d for d in REALS if d is not bool_], ids=str)
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_running_extrema_of_whole_vectors_and_a_rest(dtype: DType, reverse: bool) -> None:
     """What is written for the lanes left over is what belongs there, and nothing beside it."""
     for n in (1, 2, 15, 16, 17, 18, 32, 33, 49):

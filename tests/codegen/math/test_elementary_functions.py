@@ -171,7 +171,7 @@ def unary_results(dtype: DType) -> tuple[Array, dict[str, Array]]:
 @needs_long_doubles
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", [name for name in UNARY if UNARY[name][0]])
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_dense(name: str, dtype: DType) -> None:
     exact, _, bound = UNARY[name]
     assert exact is not None
@@ -202,7 +202,7 @@ def test_where_hyperbolic_formulas_change(name: str, dtype: DType) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", UNARY)
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_against_mpmath(name: str, dtype: DType) -> None:
     """A few arguments of each kind; more where no long double knows the function."""
     dense, exact, bound = UNARY[name]

@@ -15,7 +15,7 @@ from tests.runtime.agreement import GuardedProgram
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint32", "int64"])
 @pytest.mark.parametrize("count", [0, 1, 24, 25, 130])
-@pytest.mark.sample(15)
+@pytest.mark.sample(10)
 def test_the_first_places(count, dtype, descending):
     x = input_node(spec((2, Dim("N")), dtype))
     program = GuardedProgram(Graph([x], [ArgSort(1, descending, count)(x)]))

@@ -116,7 +116,7 @@ def test_third_derivatives_are_differences_of_second_ones(f, at_once):
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 def test_bits_are_those_of_one_program(f, monkeypatch):
     compiled = rg.jit(rg.grad(lambda p: of_gradient(f, p)))(rg.tensor(W)).numpy()
     for name, value in (("unknown_recordings", 0), ("returned_runs", 0)):

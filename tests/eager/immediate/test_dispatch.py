@@ -31,7 +31,7 @@ def fresh():
 
 
 @pytest.mark.parametrize("seed", range(60))
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_bits_are_those_of_a_recording(seed, monkeypatch):
     steps = test_bits.steps_of(seed)
     expected = test_bits.computed(steps)

@@ -72,12 +72,12 @@ def check(compute: Callable[[], list[Any]], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("name", sorted(calls(Arrays(5))))
-@pytest.mark.sample(32)
+@pytest.mark.sample(20)
 def test_functions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check(lambda: of_function(name), monkeypatch)
 
 
 @pytest.mark.parametrize("case", range(len(CASES)), ids=lambda i: f"{CASES[i][0]}-{i}")
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_layers(case: int, monkeypatch: pytest.MonkeyPatch) -> None:
     check(lambda: of_layer(case), monkeypatch)

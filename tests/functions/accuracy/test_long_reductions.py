@@ -60,7 +60,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("jit", [False, True])
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_a_long_reduction(name: str, jit: bool) -> None:
     f = rg.jit(FUNCTIONS[name]) if jit else FUNCTIONS[name]
     given = [[rg.asarray(a.astype(np.float32).astype(d)) for a in (X, Y)] for d in ("f4", "f8")]

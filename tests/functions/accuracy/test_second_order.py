@@ -178,7 +178,7 @@ def check(table: Any, name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in VARIANTS if not n.endswith(("all", "array", "none"))])
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_zeros(name: str) -> None:
     with rg.backend("reference"):
         check(variants, name, "zeros")

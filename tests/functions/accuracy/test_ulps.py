@@ -78,7 +78,7 @@ def check(name: str, dtype: Any, count: int) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_functions(name: str, dtype: Any) -> None:
     check(name, dtype, 8)
 

@@ -76,7 +76,7 @@ def operands(f: Callable[..., Any]) -> int:
     return sum(p.kind is p.POSITIONAL_ONLY for p in kinds)
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_elementwise_functions(name: str) -> None:
     theirs, ours = getattr(strict, name), getattr(rg, name)
@@ -222,7 +222,7 @@ CALLS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("name", CALLS)
 def test_other_functions(name: str) -> None:
     f = CALLS[name]

@@ -118,7 +118,7 @@ def arguments(draw: Draw, name: str) -> list[Any]:
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
 @examples(30)
 @given(data=st.data(), backend=BACKENDS)
-@pytest.mark.sample(24)
+@pytest.mark.sample(16)
 def test_function(name: str, data: st.DataObject, backend: str) -> None:
     xs = data.draw(arguments(name))
     right = numpys(name, *(x.array for x in xs))

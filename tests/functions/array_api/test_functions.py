@@ -464,7 +464,7 @@ def test_every_function_is_tested() -> None:
 @pytest.mark.parametrize("name", CASES)
 @examples(30)
 @given(data=st.data(), backend=BACKENDS)
-@pytest.mark.sample(24)
+@pytest.mark.sample(16)
 def test_function(name: str, data: st.DataObject, backend: str) -> None:
     call, xs = data.draw(st.composite(CASES[name])(name))
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):

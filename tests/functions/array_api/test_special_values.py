@@ -178,7 +178,7 @@ def same(found: float, right: float, eps: float) -> bool:
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
-@pytest.mark.sample(48)
+@pytest.mark.sample(30)
 def test_real_numbers(name: str, dtype: str, backend: str) -> None:
     table, arguments = (UNARY[name], 1) if name in UNARY else (BINARY[name], 2)
     pool = [float(np.dtype(dtype).type(x)) for x in POOL]

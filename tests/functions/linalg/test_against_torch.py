@@ -87,7 +87,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Array]] = {
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 def test_values_and_gradients(name: str, dtype: Any) -> None:
     ours, theirs, x = CASES[name]
     x = x.astype(dtype)
@@ -205,7 +205,7 @@ PLANE: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Array]] = {
 
 @pytest.mark.parametrize("backend", ["llvm", "reference"])
 @pytest.mark.parametrize("name", PLANE)
-@pytest.mark.sample(10)
+@pytest.mark.sample(7)
 def test_complex_to_second_order(name: str, backend: str) -> None:
     """Values, gradients of a real function of all results, and gradients of the gradient's size."""
     f, g, x = PLANE[name]

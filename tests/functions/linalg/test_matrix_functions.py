@@ -327,6 +327,7 @@ def test_numbers_from_around_the_function(backend: str) -> None:
     assert power.item() == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_roots_of_matrices_of_lower_rank() -> None:
     a = draw(4, 2)
     x = a @ a.T

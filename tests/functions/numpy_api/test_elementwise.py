@@ -15,7 +15,7 @@ TWO = ["fmax", "fmin", "fmod", "float_power", "heaviside", "logaddexp2", "divmod
 
 
 @pytest.mark.parametrize("name", ONE)
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_one_argument(name: str) -> None:
     for seed, shape in enumerate(SHAPES):
         for wild in (False, True):
@@ -27,7 +27,7 @@ def test_one_argument(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TWO)
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 def test_two_arguments(name: str) -> None:
     for seed, shape in enumerate(SHAPES):
         for wild in (False, True):

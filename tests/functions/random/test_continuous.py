@@ -44,7 +44,7 @@ CONTINUOUS: dict[str, tuple[Draw, Any]] = {
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_continuous(name: str) -> None:
     """By Kolmogorov and Smirnov; the bits of both backends, and of samples drawn alone."""
     draw, law = CONTINUOUS[name]

@@ -33,7 +33,7 @@ def double(x: Any) -> rg.Tensor:
 
 @pytest.mark.parametrize("backend", ["llvm", "reference"])
 @pytest.mark.parametrize("name", ONE)
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_one_argument(name: str, backend: str) -> None:
     with rg.backend(backend), np.errstate(all="ignore"):
         found = getattr(special, name)(double(X)).numpy()

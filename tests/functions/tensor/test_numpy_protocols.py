@@ -37,7 +37,7 @@ def test_every_function_is_called():
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.sample(24)
+@pytest.mark.sample(16)
 def test_results(name):
     f = numpys(name)
     for call in CALLS[name]:
@@ -79,7 +79,7 @@ def numbers(values: list[Any], real: Any, imag: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", sorted(set(CALLS) - UNSTEADY))
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_gradients(name):
     """Against differences of what NumPy gives."""
     f, rng = numpys(name), np.random.default_rng(3)

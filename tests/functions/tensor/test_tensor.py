@@ -220,6 +220,7 @@ def test_looking_at_one_result_computes_what_is_held_on_the_way():
     assert h.is_computed
 
 
+@pytest.mark.slow
 def test_history_is_freed_after_backward():
     x = rg.tensor([1.0], requires_grad=True)
     y = x * 2
@@ -233,6 +234,7 @@ def test_history_is_freed_after_backward():
     assert node() is None
 
 
+@pytest.mark.slow
 def test_a_long_loop_does_not_keep_its_past():
     x = rg.tensor([1.0])
     first: Any = None

@@ -109,7 +109,7 @@ def flat(results: Any) -> list[Any]:
 @pytest.mark.torch
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 @pytest.mark.parametrize("case", range(len(CASES)), ids=lambda i: f"{CASES[i][0]}-{i}")
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_against_torch(case: int) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     name, args, options, inputs = CASES[case]
@@ -150,7 +150,7 @@ def test_against_torch(case: int) -> None:
 
 
 @pytest.mark.parametrize("case", range(len(CASES)), ids=lambda i: f"{CASES[i][0]}-{i}")
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_gradients_are_those_of_differences(case: int) -> None:
     """The directional derivative of a weighted sum of the first result, for CI without PyTorch."""
     name, args, options, inputs = CASES[case]

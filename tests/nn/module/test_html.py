@@ -1,5 +1,7 @@
 """Modules in notebooks."""
 
+import pytest
+
 import retrograd as rg
 from tests.notebook.test_array import well_formed
 
@@ -34,6 +36,7 @@ def test_without_parameters():
     assert "eval mode" in shown(rg.nn.ReLU().eval())[1]
 
 
+@pytest.mark.slow
 def test_a_model_of_many_layers_is_cut():
     words = shown(rg.nn.Sequential(*[rg.nn.Linear(1, 1) for _ in range(400)]))[1]
     assert "and more modules" in words

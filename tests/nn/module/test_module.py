@@ -323,6 +323,7 @@ def test_a_common_beginning_of_names_is_named():
         wrapped.load_state_dict(model.state_dict())
 
 
+@pytest.mark.slow
 def test_of_many_names_the_first_are_listed_in_little_time():
     model = nn.ModuleList([nn.Linear(1, 1) for _ in range(300)])
     state = {f"x{k}": v for k, v in model.state_dict().items()}

@@ -4,6 +4,8 @@ import gc
 import weakref
 from typing import Any
 
+import pytest
+
 import retrograd as rg
 from retrograd.nn.module import scopes
 from retrograd.nn.module.scopes import paths_below
@@ -63,6 +65,7 @@ def test_a_module_that_is_not_below_has_a_scope_of_its_own():
     assert scopes_of(Outer()) == ["Outer.inner", "Outer.Block", "Outer.inner"]
 
 
+@pytest.mark.slow
 def test_paths_keep_no_module_alive():
     model = Model()
     model(rg.ones(2))

@@ -13,6 +13,7 @@ from tests.nvptx.interpreted_device import InterpretedDevice
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.slow
 def test_remainder(dtype: type) -> None:
     info, rng = np.finfo(dtype), np.random.default_rng(0)
     special: list[Any] = [0.0, -0.0, 1.0, -1.0, 3.5, np.inf, -np.inf, np.nan, info.max, info.tiny]

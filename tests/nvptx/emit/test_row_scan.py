@@ -51,6 +51,7 @@ def test_integers() -> None:
     assert both(lambda x: rg.cumsum(x, 1), np.arange(2000).reshape(2, 1000) % 7) == 3
 
 
+@pytest.mark.slow
 def test_a_named_size() -> None:
     graph = rg.trace(lambda x: rg.cumsum(x, 0), rg.spec((rg.Dim("n"),)))
     program = DeviceProgram(graph, InterpretedDevice())

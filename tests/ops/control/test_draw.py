@@ -54,7 +54,7 @@ def graph_of(op):
 
 
 @pytest.mark.parametrize("law", FORMULAS)
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 def test_bits_are_those_of_what_is_written_out(law):
     for graph, arrays in cases(law):
         expected = ReferenceProgram(written(graph))(arrays)[0].tobytes()
@@ -64,7 +64,7 @@ def test_bits_are_those_of_what_is_written_out(law):
 
 
 @pytest.mark.parametrize("law", FORMULAS)
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 def test_bits_of_compiled_draws(law):
     *_, (graph, arrays) = cases(law)
     expected = ReferenceProgram(graph)(arrays)[0].tobytes()

@@ -63,7 +63,7 @@ def unrolled(step: Any, reverse: bool = False) -> Any:
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("checkpoint", [None, 2, "log"])
 @pytest.mark.parametrize("step", BODIES)
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 def test_gradients_are_those_of_the_steps_written_out(
     step: Any, checkpoint: Any, reverse: bool
 ) -> None:

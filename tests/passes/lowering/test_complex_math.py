@@ -157,7 +157,7 @@ def test_functions_that_are_others_of_a_turned_number(name: str, backend: str) -
 
 @pytest.mark.parametrize("dtype", [complex64, complex128], ids=str)
 @pytest.mark.parametrize("name", UNARY)
-@pytest.mark.sample(7)
+@pytest.mark.sample(5)
 def test_accuracy(name: str, dtype) -> None:
     """Each result, as a number, within some units of rounding of the true value, over wide ranges
     of both parts; near zeros and branch points of a function too."""

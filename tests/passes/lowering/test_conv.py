@@ -80,7 +80,7 @@ CASES: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sample(10)
+@pytest.mark.sample(7)
 def test_convolution_and_both_gradients(name: str, dtype: str) -> None:
     op, *shapes = CASES[name]
     graph = with_gradients(op, [spec(tuple(s), dtype) for s in shapes])
@@ -169,7 +169,7 @@ NAMED: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
 
 @pytest.mark.parametrize("names", [{0: N}, {2: H}, {0: N, 2: H, 3: Dim("W")}], ids=str)
 @pytest.mark.parametrize("name", NAMED)
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 def test_sums_have_one_order_whether_sizes_are_known_or_named(
     name: str, names: dict[int, Dim]
 ) -> None:

@@ -39,7 +39,7 @@ def numbers() -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("seed", range(60))
-@pytest.mark.sample(15)
+@pytest.mark.sample(10)
 def test_any_graph_gives_the_bits_of_the_interpreter(seed):
     graph = random_graph(seed)
     if graph.dim_names:

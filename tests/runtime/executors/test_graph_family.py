@@ -164,8 +164,8 @@ def results(f: Callable[[Any], Any], n: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("tier", ["as it comes", "compiled", "interpreted"])
-@pytest.mark.parametrize("name", sampled(FUNCTIONS, 8))
-@pytest.mark.sample(5)
+@pytest.mark.parametrize("name", sampled(FUNCTIONS, 5))
+@pytest.mark.sample(4)
 def test_the_bits_are_those_of_programs_for_the_very_sizes(name, tier, monkeypatch):
     if tier != "as it comes":
         monkeypatch.setattr(TUNING, "huge_runs", 0 if tier == "compiled" else 1)

@@ -87,7 +87,7 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, 1.5, math.inf, -math.inf, math.nan, 1e-40, -1e-
 @pytest.mark.parametrize("dtype", [float32, float64, int32, int64], ids=str)
 @pytest.mark.parametrize("kind", [ScatterAdd, ScatterMul, ScatterMax, ScatterMin])
 @pytest.mark.parametrize("axes", [(0, 0), (1, 0), (1, 1), (2, 1)], ids=str)
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 def test_scatters(axes: tuple[int, int], kind: type[Scatter], dtype) -> None:
     axis, shared = axes
     op = kind(axis, shared)
@@ -131,7 +131,7 @@ def test_searches_in_what_is_not_sorted() -> None:
     [((5,), 0), ((70,), 0), ((3, 33), 1), ((33, 3), 0), ((4, 17, 1), 1), ((2, 3, 4), 1)],
     ids=str,
 )  # fmt: skip
-@pytest.mark.sample(15)
+@pytest.mark.sample(10)
 def test_scans(name: str, shape: tuple[int, ...], axis: int, reverse: bool, dtype) -> None:
     rng = np.random.default_rng(axis)
     op = lookup(name)(axis, reverse)
@@ -186,7 +186,7 @@ def test_factors_and_what_is_solved_by_them(n: int, dtype) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("shape", [*[(n, n) for n in SIZES], (2, 5, 3), (30, 4)], ids=str)
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_orthogonal_factors(shape: tuple[int, ...], dtype) -> None:
     a = matrices(shape, dtype)
     for name in ("qr", "svd", "svdvals"):

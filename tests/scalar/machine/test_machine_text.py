@@ -23,7 +23,7 @@ def bits(numbers):
 
 @pytest.mark.skipif(not is_native(), reason="LLVM cannot be had here")
 @pytest.mark.parametrize("o", OPCODES, ids=lambda o: o.name)
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_native_code_and_python_agree_to_the_bit(o):
     for a in SPECIAL + ORDINARY:
         for b in SPECIAL + ORDINARY[:5] if o.arity == 2 else [0.5]:

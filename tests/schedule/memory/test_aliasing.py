@@ -142,7 +142,7 @@ def test_on_several_threads():
 
 
 @pytest.mark.parametrize("seed", range(60))
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_random_graphs(seed):
     graph = random_graph(seed, nodes=30, symbolic=seed % 2 == 1)
     arrays = random_arrays(graph, seed)

@@ -20,6 +20,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train(DOCUMENTS, folder, steps=150, batch=2, **SMALL).checkpoint
 
 
+@pytest.mark.slow
 def test_samples_depend_on_the_seed_only(trained: Path) -> None:
     model, tokenizer = load_model(trained)
     texts = sample(model, tokenizer, 10, seed=3)

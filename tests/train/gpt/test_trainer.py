@@ -89,6 +89,7 @@ def test_where_each_size_is_compiled_batches_are_of_few_shapes(
 
 
 @pytest.mark.usefixtures("reference")
+@pytest.mark.slow
 def test_samples_of_the_usual_length_give_the_losses_they_give_padded() -> None:
     documents = ["abc" * n for n in (1, 1, 1, 1, 1, 2, 2, 5)]
     options = {**SMALL, "context": 16, "dtype": "float64", "held_out": 0.0, "steps": 24}
@@ -187,6 +188,7 @@ class TorchGPT:
 
 
 @pytest.mark.usefixtures("reference")
+@pytest.mark.slow
 def test_a_run_with_dropout_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("to be or not to be, that is the question\n" * 20)

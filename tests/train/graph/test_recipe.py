@@ -18,6 +18,7 @@ from retrograd.train.progress import Silent
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.sample(1)
+@pytest.mark.slow
 def test_karate_club_from_two_labels_of_each_club(seed: int) -> None:
     outcome = train(karate(), GraphConfig(per_class=2, pick="degree", seed=seed))
     assert outcome.train.sum() == 4
@@ -27,11 +28,13 @@ def test_karate_club_from_two_labels_of_each_club(seed: int) -> None:
     assert draw(outcome).count("<circle") == 34 + 2
 
 
+@pytest.mark.slow
 def test_women_and_events() -> None:
     outcome = train(davis(), GraphConfig(seed=1))
     assert outcome.accuracy(outcome.test) >= 0.9
 
 
+@pytest.mark.slow
 def test_communities_of_a_novel_from_a_few_names() -> None:
     outcome = train(miserables(), GraphConfig(per_class=2, pick="degree"))
     assert outcome.accuracy(outcome.test) >= 0.9
@@ -39,6 +42,7 @@ def test_communities_of_a_novel_from_a_few_names() -> None:
 
 
 @pytest.mark.skipif(not flushes(), reason="this processor has no such mode")
+@pytest.mark.slow
 def test_subnormal_numbers_count_as_zero_while_it_trains() -> None:
     found = []
 

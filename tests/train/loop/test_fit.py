@@ -194,6 +194,7 @@ def test_nothing_given_changes_with_the_pure_form() -> None:
     assert not run.model.inner.bias.requires_grad
 
 
+@pytest.mark.slow
 def test_trees_of_arrays_and_numbers() -> None:
     def loss(p: Any, batch: Any) -> Any:
         return ((batch["x"] @ p["w"] + p["b"] - batch["y"]) ** 2).mean()

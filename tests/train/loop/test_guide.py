@@ -10,6 +10,7 @@ from scripts import pages
 PAGE = Path(__file__).parents[3] / "docs" / "training.md"
 
 
+@pytest.mark.slow
 def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

@@ -148,6 +148,7 @@ def test_the_folder_of_a_run(tmp_path: Path) -> None:
     assert (tmp_path / "previous" / "step-00000016.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_more_steps_and_another_folder(tmp_path: Path) -> None:
     short = run_of(tmp_path / "a", steps=7)
     assert short.step == 7
@@ -157,6 +158,7 @@ def test_more_steps_and_another_folder(tmp_path: Path) -> None:
         run_of(tmp_path / "b", resume=tmp_path / "c")
 
 
+@pytest.mark.slow
 def test_early_stopping_is_remembered(tmp_path: Path) -> None:
     rule = EarlyStopping(patience=2, min_delta=10.0)
     options: dict[str, Any] = {"early_stopping": rule, "validate_every": 2}
@@ -184,6 +186,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
         run_of(tmp_path)
 
 
+@pytest.mark.slow
 def test_other_settings_are_refused(tmp_path: Path) -> None:
     run_of(tmp_path, steps=3)
     for options, match in (

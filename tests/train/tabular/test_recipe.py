@@ -22,6 +22,7 @@ def made(n: int = 300) -> Table:
     return Table("a.csv", {"c": c, "x": x, "y": y, "kind": kind}, frozenset())
 
 
+@pytest.mark.slow
 def test_a_number_is_learned(tmp_path: Path) -> None:
     outcome = tabular.train(made(), replace(SHORT, leave_out=("kind",)), tmp_path)
     found = measured(outcome)

@@ -156,7 +156,7 @@ def arrays(shapes: list[tuple[int, ...]], n: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sample(10)
+@pytest.mark.sample(7)
 def test_sizes_that_change_are_one_program_with_the_bits_of_their_own(name):
     case = CASES[name]
     f: Any = rg.jit(case.f)

@@ -139,7 +139,7 @@ CHANGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 def test_a_change_is_seen(name: str, short: Any) -> None:
     f, model = started()
     CHANGES[name](model)

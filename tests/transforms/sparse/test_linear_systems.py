@@ -77,7 +77,7 @@ JACOBIANS = {
 
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
 @pytest.mark.parametrize("name", JACOBIANS)
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 def test_patterns_are_no_larger_than_they_must_be(name, backend):
     f, count = JACOBIANS[name]
     x = RNG.uniform(0.5, 1.5, size=N)
@@ -110,7 +110,7 @@ def test_a_loop_that_keeps_few_states_has_a_right_hessian():
 
 
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.sample(10)
+@pytest.mark.sample(7)
 def test_where_inverses_are_zero(seed):
     """Against the inverse of a matrix of random numbers, of which none is zero by accident."""
     rng = np.random.default_rng(seed)

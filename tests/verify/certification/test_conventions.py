@@ -18,7 +18,7 @@ NAMES = sorted({row.op for row in conventions()})
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 def test_the_reference_holds_the_table(name: str) -> None:
     for i in range(len(conventions(name)[0].at)):
         found = evidence(name, i, ("reference",))
@@ -27,7 +27,7 @@ def test_the_reference_holds_the_table(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sampled(NAMES, 20, "conventions"))
+@pytest.mark.parametrize("name", sampled(NAMES, 13, "conventions"))
 def test_compiled_code_holds_the_table(name: str) -> None:
     for i in range(len(conventions(name)[0].at)):
         assert evidence(name, i, ("llvm",)).status == "passed"

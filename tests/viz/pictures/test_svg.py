@@ -75,6 +75,7 @@ def test_markup_in_names_is_text():
     ElementTree.fromstring(text)
 
 
+@pytest.mark.slow
 def test_a_large_graph_is_drawn_by_scopes():
     graph = graphs.chain(3000, scoped=12)
     for closed, most in ((True, 12), (False, 13)):  # on the page inputs stand where they are used

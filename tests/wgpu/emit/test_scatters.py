@@ -40,7 +40,7 @@ def one_by_one(op: Any, x: Array, index: Array, u: Array) -> Array:
 
 @pytest.mark.parametrize("sizes", CASES)
 @pytest.mark.parametrize("op", [ScatterSet, *OPS])
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 def test_updates_that_meet(sizes: tuple[int, int, int], op: Any) -> None:
     x, index, u = case(*sizes, np.int32)
     np.testing.assert_array_equal(run(op(axis=0), x, index, u), one_by_one(op, x, index, u))

@@ -35,7 +35,7 @@ def numbers(shape: tuple[int, ...], dtype: Any) -> Array:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_order(shape: tuple[int, ...], dtype: Any, descending: bool) -> None:
     """To the bit: of equal numbers the first stays first, in descending order too."""
     x = numbers(shape, dtype)
