@@ -25,7 +25,8 @@ def bench(
     workloads: Annotated[
         list[str] | None,
         Argument(
-            help="W1 to W9, held, program, unseen, first, second, import.", show_default="all"
+            help="W1 to W9, held, program, unseen, fresh, first, second, import.",
+            show_default="all",
         ),
     ] = None,
     threads: Annotated[

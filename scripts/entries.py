@@ -75,7 +75,8 @@ MATHEMATICS = {
     "digamma": "The derivative of `lgamma`; NaN at the negative integers, ∓inf at ±0.",
     "trigamma": "The derivative of `digamma`.",
     "zeta": "Hurwitz' zeta function, the sum of `(k + q)^-s` for k from 0; inf at its poles, whole "
-    "`q <= 0`. The derivative in `s` is not offered: NaN.",
+    "`q <= 0`. The derivative in `s` is `-sum_k log(k + q) (k + q)^-s` by Euler's and Maclaurin's "
+    "formula; for `q <= 0`, where `s` has to be whole, it is NaN.",
     "bessel_j": "The Bessel function `J_n(x)` of the first kind, of whole order up to 31.",
     "bessel_ie": "`exp(-|x|) I_n(x)` of whole order up to 31; `exp(-|x|)` counts as flat at 0.",
     "implicit_exp": "`z`, the exponential of `a`, as a function of `a`.",

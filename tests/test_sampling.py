@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,15 @@ from tests import sampling
 from tests.sampling import sampled
 
 ROOT = Path(__file__).parents[1]
+# What is another number in every run, or for every revision.
+FRESH = re.compile(
+    r"default_rng\(\)|\bRandom\(\)|SystemRandom|rev-parse|uuid[14]\(|^import secrets", re.MULTILINE
+)
+FRESH_ON_PURPOSE = {
+    "programs/test_programs.py",  # exhaustive
+    "data/test_loader.py",  # a sampler that cannot be drawn again
+    "test_sampling.py",
+}
 SWEEPS = """
 import pytest
 from tests.sampling import sampled
@@ -63,3 +73,14 @@ def test_another_seed_is_another_sample(monkeypatch: pytest.MonkeyPatch) -> None
     assert sampled(range(3), 4) == [0, 1, 2]
     monkeypatch.setattr(sampling, "is_sampling", False)
     assert sampled(range(100), 4) == list(range(100))
+
+
+def test_a_test_that_passed_passes_again() -> None:
+    """Seeds are numbers in the source: what has failed fails again, for everybody."""
+    tests = ROOT / "tests"
+    found = {
+        str(path.relative_to(tests))
+        for path in tests.rglob("*.py")
+        if FRESH.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == FRESH_ON_PURPOSE

@@ -17,6 +17,23 @@ from benchmarks.workloads import (
     mlp,
     moons,
 )
+from benchmarks.workloads.fresh import (
+    adaptive_steps,
+    beam_search,
+    bilevel,
+    bodies,
+    cholesky_regressions,
+    contrastive,
+    factorization,
+    hawkes,
+    mixture_em,
+    random_field,
+    ray_marching,
+    set_transformer,
+    spline_flow,
+    translation,
+    wavenet,
+)
 from benchmarks.workloads.held_out import (
     changing_batches,
     embeddings,
@@ -102,6 +119,21 @@ STEPS: tuple[Workload, ...] = (
     sparse_logistic.WORKLOAD,
     deep_sets.WORKLOAD,
     diffusion.WORKLOAD,
+    adaptive_steps.WORKLOAD,
+    beam_search.WORKLOAD,
+    bilevel.WORKLOAD,
+    bodies.WORKLOAD,
+    cholesky_regressions.WORKLOAD,
+    contrastive.WORKLOAD,
+    factorization.WORKLOAD,
+    hawkes.WORKLOAD,
+    mixture_em.WORKLOAD,
+    random_field.WORKLOAD,
+    ray_marching.WORKLOAD,
+    set_transformer.WORKLOAD,
+    spline_flow.WORKLOAD,
+    translation.WORKLOAD,
+    wavenet.WORKLOAD,
 )
 STARTS: tuple[Startup, ...] = (
     Startup(

@@ -21,14 +21,22 @@ from pathlib import Path
 import pytest
 
 from scripts.mutation import report, targets
-from scripts.mutation.campaign import Campaign
+from scripts.mutation.campaign import Campaign, Result
 from scripts.mutation.equivalents import Equivalents
 from scripts.mutation.mutants import Mutant, mutants_of, parse
 from scripts.mutation.pytest_plugin import MutationPlugin
 
+Trees = dict[str, ast.Module]
 KEPT = Path("build/mutation")
 TESTS = {
-    "rules": ["tests/ops", "tests/autodiff"],
+    "rules": [
+        "tests/ops",
+        "tests/autodiff",
+        *(
+            f"tests/transforms/test_{topic}.py"
+            for topic in ("control_flow", "dag_scan", "custom_rules", "checkpoint", "pure_callback")
+        ),
+    ],
     "lowerings": [
         "tests/passes",
         "tests/schedule",
@@ -60,11 +68,13 @@ def arguments() -> argparse.ArgumentParser:
     add("--longest", type=float, default=20, help="leave out tests that take more seconds")
     add("--coverage", type=Path, default=KEPT, metavar="FOLDER", help="where coverage is kept")
     add("--json", type=Path, help="write the outcome of each mutant here")
+    add("--continue", action="store_true", dest="goes_on",
+        help="leave out what the JSON file says was noticed, and keep that in it")  # fmt: skip
     add("--list", action="store_true", help="list the mutants, and run none")
     return parser
 
 
-def chosen(what: list[str], functions: str = "") -> tuple[dict[str, ast.Module], list[Mutant]]:
+def chosen(what: list[str], functions: str = "") -> tuple[Trees, list[Mutant]]:
     """The syntax trees of what is to be mutated, and its mutants."""
     rules = targets.rule_functions()
     wanted = {name for name in functions.split(",") if name}
@@ -83,19 +93,25 @@ def chosen(what: list[str], functions: str = "") -> tuple[dict[str, ast.Module],
     return trees, mutants
 
 
-def main(argv: list[str] | None = None) -> int:
-    options = arguments().parse_args(argv)
+def selected(options: argparse.Namespace) -> tuple[list[Mutant], list[Result], Trees]:
+    """The mutants to try, what became of others in a run that this one continues, and the syntax
+    trees of the files to mutate."""
     trees, mutants = chosen(options.what, options.functions)
     if options.sample is not None and options.sample < len(mutants):
         picked = random.Random(options.seed).sample(range(len(mutants)), options.sample)
         mutants = [mutants[i] for i in sorted(picked)]
-        trees = {file: trees[file] for file in dict.fromkeys(m.file for m in mutants)}
     if options.again is not None:
         mutants = report.survived_before(options.again, mutants)
-        trees = {file: trees[file] for file in dict.fromkeys(m.file for m in mutants)}
-    if options.list:
-        print(*mutants, sep="\n")
-        return 0
+    before: list[Result] = []
+    if options.goes_on and options.json is not None and options.json.exists():
+        before = report.settled_before(options.json, mutants)
+        settled = {r.mutant for r in before}
+        mutants = [m for m in mutants if m not in settled]
+    return mutants, before, {file: trees[file] for file in dict.fromkeys(m.file for m in mutants)}
+
+
+def run(mutants: list[Mutant], trees: Trees, options: argparse.Namespace) -> list[Result] | None:
+    """What becomes of the mutants; None if the tests could not be run."""
     kinds = {"rules" if targets.is_rule(file) else "lowerings" for file in trees}
     tests = options.tests or [path for kind in sorted(kinds) for path in TESTS[kind]]
     kept = options.coverage / f"coverage-{'-'.join(sorted(kinds))}{'-brief' * options.brief}.json"
@@ -115,14 +131,25 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = pytest.main([*args, "-k", options.keyword], plugins=[MutationPlugin(campaign)])
     allowed = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED, pytest.ExitCode.INTERRUPTED)
-    if code not in allowed:
+    return campaign.results if code in allowed else None
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = arguments().parse_args(argv)
+    mutants, before, trees = selected(options)
+    if options.list:
+        print(*mutants, sep="\n")
+        return 0
+    found = run(mutants, trees, options) if mutants else []
+    if found is None:
         print("the tests could not be run; see above", file=sys.stderr)
         return 2
-    print(report.text(campaign.results))
+    results = before + found
+    print(report.text(results))
     if options.json is not None:
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(report.as_json(campaign.results), encoding="utf-8")
-    return int(any(targets.is_rule(r.mutant.file) for r in report.survivors(campaign.results)))
+        options.json.write_text(report.as_json(results), encoding="utf-8")
+    return int(any(targets.is_rule(r.mutant.file) for r in report.survivors(results)))
 
 
 if __name__ == "__main__":

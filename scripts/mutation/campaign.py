@@ -29,7 +29,7 @@ from scripts.mutation.patch import PatchError, compiled, live_functions, patch
 KILLED, SURVIVED, TIMED_OUT, EQUIVALENT = "killed", "survived", "timed out", "equivalent"
 IMPOSSIBLE = "impossible"  # no function runs it, or it does not compile
 # What a test may take: so many times what it took, and as many seconds more.
-SLOWER, GRACE = 20, 10
+SLOWER, GRACE = 20, 2
 BATCH = 20  # tests whose coverage is measured in one child
 KILLERS = 6  # tests that killed last, in a function and in a file, which are tried first
 
@@ -119,10 +119,7 @@ class Campaign:
 
     def _cover(self, paths: dict[str, str], live: dict[str, list[FunctionType]]) -> None:
         """Which tests reach which statements, and how long each takes."""
-        known = _read(self.kept)
-        stamp = _stamp(paths)
-        if known.get("stamp") != stamp:
-            known = {"stamp": stamp, "tests": {}}
+        known = _still_true(_read(self.kept), paths)
         tests: dict[str, Any] = known["tests"]
         names, marks = self.tests.names, self.tests.marks
         todo = [i for i, n in enumerate(names) if tests.get(n, {}).get("mark") != marks[i]]
@@ -137,7 +134,7 @@ class Campaign:
                 passes = self.tests.passes(i)
                 seconds = time.process_time() - before
                 lines = {paths[path]: of for path, of in notes.lines().items()}
-                found.append({"seconds": seconds, "lines": lines if passes else {}})
+                found.append(_measured(seconds, passes, lines))
                 tell(found)
 
         with noting(live if todo else {}) as notes:
@@ -147,7 +144,7 @@ class Campaign:
                 for batch, outcome in forked(batches, work, self.workers):
                     found = outcome.value or []
                     if outcome.signal or len(found) < len(batch):  # one that ends its process
-                        found.append({"seconds": 0.0, "lines": {}})
+                        found.append(_measured(0.0, False, {}))
                     for i, of in zip(batch, found, strict=False):
                         tests[names[i]] = {**of, "mark": marks[i]}
                         count += 1
@@ -228,9 +225,19 @@ def _read(path: Path | None) -> dict[str, Any]:
     return found
 
 
-def _stamp(paths: Iterable[str]) -> str:
-    """Changes with the files that coverage is of."""
-    total = hashlib.sha256()
-    for path in sorted(paths):
-        total.update(path.encode() + Path(path).read_bytes())
-    return total.hexdigest()
+def _measured(seconds: float, passes: bool, lines: dict[str, list[int]]) -> dict[str, Any]:
+    return {"seconds": seconds, "passes": passes, "lines": lines if passes else {}}
+
+
+def _still_true(known: dict[str, Any], paths: dict[str, str]) -> dict[str, Any]:
+    """What is known of coverage without what a change of a file may have made wrong: the lines of
+    tests that reach that file, and that a test fails."""
+    files = {file: hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+             for path, file in paths.items()}  # fmt: skip
+    before: dict[str, str] = known.get("files", {})
+    changed = {file for file in {*files, *before} if files.get(file) != before.get(file)}
+    tests = {
+        name: found for name, found in known.get("tests", {}).items()
+        if not changed or (found.get("passes") and not changed & found["lines"].keys())
+    }  # fmt: skip
+    return {"files": files, "tests": tests}

@@ -32,7 +32,8 @@ SWAPPED = {  # comparisons, and what they become
 # Calls whose arguments may be exchanged, or that are not mathematics.
 SYMMETRIC = {
     "add", "mul", "zzmul", "max", "min", "eq", "ne", "zip", "isinstance", "issubclass", "getattr",
-    "map", "hypot", "maximum", "minimum", "logaddexp", "hasattr", "setattr", "partial", "replace",
+    "map", "hypot", "inner", "maximum", "minimum", "logaddexp", "hasattr", "setattr", "partial",
+    "replace",
 }  # fmt: skip
 PRODUCTS = {"mul", "zmul", "zdiv", "zzmul", "div"}
 # Calls of one argument that say what it is, or make a container of it.

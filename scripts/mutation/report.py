@@ -72,7 +72,26 @@ def as_json(results: Sequence[Result]) -> str:
 
 def survived_before(path: Path, mutants: Iterable[Mutant]) -> list[Mutant]:
     """Those of the mutants that survived in a run of which this is the JSON."""
-    found = json.loads(path.read_text(encoding="utf-8"))["mutants"]
+    found = _read(path)
+    return [m for m in mutants if _status(found, m) == SURVIVED]
+
+
+def settled_before(path: Path, mutants: Iterable[Mutant]) -> list[Result]:
+    """What became of those of the mutants that a test noticed in a run of which this is the
+    JSON."""
+    found = _read(path)
+    return [
+        Result(m, _status(found, m), found[(*m.key, m.number)]["killer"])
+        for m in mutants
+        if _status(found, m) in (KILLED, TIMED_OUT, IMPOSSIBLE)
+    ]
+
+
+def _read(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     names = ("file", "function", "kind", "before", "after", "number")
-    there = {tuple(m[name] for name in names) for m in found if m["status"] == SURVIVED}
-    return [m for m in mutants if (*m.key, m.number) in there]
+    found = json.loads(path.read_text(encoding="utf-8"))["mutants"]
+    return {tuple(m[name] for name in names): m for m in found}
+
+
+def _status(found: dict[tuple[Any, ...], dict[str, Any]], mutant: Mutant) -> str:
+    return str(found.get((*mutant.key, mutant.number), {}).get("status", ""))

@@ -137,6 +137,11 @@ class Tuning:
         "shorter rows are computed throughout, whatever a mask hides of them")
     poll_elements: int = number(1 << 16,
         "elements of a nest after which it looks whether the run is to stop")
+    streamed_bytes: int = number(1 << 18,
+        "size of a matrix from which few rows are multiplied with it along its columns")
+    streamed_rows: int = number(8, "rows of it that are read at once then")
+    streamed_columns: int = number(4096, "columns whose sums wait in the cache meanwhile, at most")
+    streamed_tile_columns: int = number(1024, "columns that a tile of these has, at least")
     column_values: int = number(6,
         "values of a sum of columns up to which four vectors of columns are added up at once")
     short_body_values: int = number(80,
@@ -349,8 +354,6 @@ class Tuning:
         "gradients that a model of ONNX may take of each other")
     cache_slots: int = number(64,
         "slots that a cache of keys and values has a multiple of, so that calls find a program")
-    turned_weight_tokens: int = number(32,
-        "generated tokens for which it pays to turn GPT-2's weights over")
 
     # Proofs.
     network_weights: int = number(1 << 26,

@@ -116,6 +116,37 @@ def test_sizes_that_have_names_are_served_whatever_they_are(in_python):
     assert in_python == []
 
 
+def test_functions_of_several_results_are_served(in_python):
+    """Tuples, lists and named tuples; results that have no gradient, or that nobody uses."""
+    r = np.random.default_rng(0)
+    x = rg.tensor(r.normal(size=(4, 6)), requires_grad=True)
+    other = rg.tensor(r.normal(size=(4, 6)))
+    a = x.numpy()
+    for _ in range(3):
+        del in_python[:]
+        x.grad = None
+        first, _unused, last = rg.split(x, 3, axis=1)
+        largest = rg.topk(x, 2)
+        values, places = rg.topk(other, 2)  # of which no gradient is asked for
+        (first * last).sum().backward(retain_graph=True)
+        y = (largest.values * 2.5).sum()
+        y.backward()
+        assert type(largest).__name__ == "TopK"
+        assert largest.values.requires_grad
+        assert not any(y.requires_grad for y in (largest.indices, values, places))
+        order = np.argsort(-other.numpy(), 1)[:, :2]
+        np.testing.assert_array_equal(places.numpy(), order)
+        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(other.numpy(), order, 1))
+        expected = np.zeros_like(a)
+        expected[:, :2], expected[:, 4:] = a[:, 4:], a[:, :2]
+        rows = np.arange(4)[:, None]
+        expected[rows, np.argsort(-a, 1)[:, :2]] += 2.5
+        np.testing.assert_allclose(gradient(x).numpy(), expected, rtol=1e-15)
+        with pytest.raises(rg.GradientError, match="second time"):
+            y.backward()
+    assert in_python == []
+
+
 def test_numbers_are_told_apart_where_it_matters():
     x = rg.tensor([1.5, -2.0], dtype=rg.float32)
     for _ in range(3):

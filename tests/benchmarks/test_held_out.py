@@ -9,6 +9,23 @@ import pytest
 from benchmarks.harness.catalog import STEPS, find
 from benchmarks.harness.result import distances
 from benchmarks.harness.workload import library
+from benchmarks.workloads.fresh import (
+    adaptive_steps,
+    beam_search,
+    bilevel,
+    bodies,
+    cholesky_regressions,
+    contrastive,
+    factorization,
+    hawkes,
+    mixture_em,
+    random_field,
+    ray_marching,
+    set_transformer,
+    spline_flow,
+    translation,
+    wavenet,
+)
 from benchmarks.workloads.held_out import (
     changing_batches,
     embeddings,
@@ -86,8 +103,23 @@ TINY: dict[ModuleType, dict[str, Any]] = {
     sparse_logistic: {"BATCH": 4, "WORDS": 20, "EACH": 3},
     deep_sets: {"SETS": 3, "MOST": 4, "FEATURES": 3, "WIDTH": 4, "STEPS": 3},
     diffusion: {"BATCH": 2, "SIDE": 8, "WIDTH": 8, "TIMES": 5},
+    adaptive_steps: {"BATCH": 2, "WIDTH": 4, "TOLERANCE": 0.02},
+    beam_search: {"WIDTH": 6, "VOCABULARY": 30, "BEAMS": 2, "LENGTH": 4},
+    bilevel: {"ROWS": 6, "FEATURES": 3, "INNER": 2},
+    bodies: {"BODIES": 4, "STEPS": 2},
+    cholesky_regressions: {"TASKS": 2, "POINTS": 4},
+    contrastive: {"BATCH": 3, "WORDS": 4, "WIDTH": 5, "VOCABULARY": 9},
+    factorization: {"USERS": 9, "FILMS": 7, "WIDTH": 3, "BATCH": 5},
+    hawkes: {"EVENTS": 6, "KINDS": 2},
+    mixture_em: {"POINTS": 9, "PARTS": 2, "ROUNDS": 2},
+    random_field: {"BATCH": 2, "LENGTH": 4, "TAGS": 3, "FEATURES": 3},
+    ray_marching: {"SIDE": 3, "SPHERES": 2, "MARCHES": 2},
+    set_transformer: {"SETS": 2, "POINTS": 5, "WIDTH": 8, "HEADS": 2, "INDUCING": 3, "CLASSES": 3},
+    spline_flow: {"BATCH": 4, "WIDTH": 4, "BINS": 3, "LAYERS": 2},
+    translation: {"BATCH": 2, "LENGTH": 4, "WIDTH": 5, "VOCABULARY": 7},
+    wavenet: {"BATCH": 2, "LENGTH": 9, "WIDTH": 4, "LEVELS": 6, "DILATIONS": (1, 2)},
 }
-NAMES = [w.name for w in STEPS if w.group in ("held", "program", "unseen")]
+NAMES = [w.name for w in STEPS if w.group in ("held", "program", "unseen", "fresh")]
 
 
 @pytest.fixture
@@ -119,6 +151,7 @@ def test_all_ways_to_use_retrograd_have_the_same_losses(name: str) -> None:
 
 @pytest.mark.torch
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("name", NAMES)
 def test_losses_are_those_of_pytorch(name: str) -> None:

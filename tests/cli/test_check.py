@@ -20,6 +20,9 @@ def bad():
     x = rg.zeros(3)
     return [1 / x]
 
+def needs(x):
+    return x
+
 number = 3
 """
 
@@ -51,6 +54,8 @@ def test_functions(here):
         ("checked_module:none", "no function 'none'"),
         ("checked_module:number", "no function 'number'"),
         ("no_such_module:f", "No module named"),
+        ("checked_module:needs", "called without arguments, but it takes some"),
+        ("math:sin", "called without arguments, but it takes some"),
     ],
 )
 def test_misuse_is_a_usage_error(here, target, part):

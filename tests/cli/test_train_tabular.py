@@ -46,3 +46,19 @@ def test_a_table_from_the_first_to_the_last_command(tmp_path: Path) -> None:
     code, text = run("train", "tabular", tmp_path / "a.csv", "--target", "kinds", "--out", out)
     assert code == 1
     assert "near to it: kind" in text
+
+
+def test_steps_in_place_of_epochs_and_a_table_by_name(tmp_path: Path) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text("x,y\n" + "".join([f"{i % 7},{i % 7 * 2}\n" for i in range(60)]))
+    out = tmp_path / "run"
+    small = ["--width", 4, "--depth", 1, "--batch", 8, "--target", "y", "--out", out]
+    code, text = run("train", "tabular", "--data", table, *small, "--steps", 3)
+    assert code == 0, text
+    assert [p.name for p in out.glob("step-*.safetensors")] == ["step-00000003.safetensors"]
+    assert "steps = 3" in (out / "config.toml").read_text()
+    for given in ([], [table, "--data", table]):
+        code, text = run("train", "tabular", *given, *small)
+        assert (code, "give a table once: by its place, or with --data" in text) == (2, True)
+    code, text = run("train", "tabular", table, *small, "--steps", 0)
+    assert (code, "x>=1" in text) == (2, True)

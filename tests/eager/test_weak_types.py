@@ -135,3 +135,52 @@ def test_what_decides():
     )
     assert rg.add(1, 2).dtype == rg.int64
     assert (rg.exp(0.1) == math.exp(0.1)).item()  # not as float32 would compare
+
+
+SQUARE = lambda t: t * t
+OF_SQUARES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "vjp": (lambda t: rg.vjp(SQUARE, t)[1](t)[0], lambda v: 2 * v * v),
+    "vjp of ones": (lambda t: rg.vjp(SQUARE, t)[1](rg.ones_like(t))[0], lambda v: 2 * v),
+    "jvp": (lambda t: rg.jvp(SQUARE, (t,), (t,))[1], lambda v: 2 * v * v),
+    "linearize": (lambda t: rg.linearize(SQUARE, t)[1](t), lambda v: 2 * v * v),
+    "hvp": (
+        lambda t: rg.hvp(lambda s: rg.sum(s * s * s), (t,), (t,))[0], lambda v: 6 * v * v,
+    ),
+    "grad of jit": (rg.grad(rg.jit(lambda t: rg.sum(t * t))), lambda v: 2 * v),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_SQUARES)
+def test_transforms_of_weak_scalars_and_arrays(name):
+    """An array that numbers alone have made is weak, too, and not taken for a number."""
+    found, expected = OF_SQUARES[name]
+    x = math.log(3.0)
+    for weak, exact in (
+        (rg.log(3.0), np.asarray(x)),
+        (rg.expand_dims(rg.log(3.0), 0), np.asarray([x])),
+        (rg.linspace(rg.log(3.0) * 0, rg.log(3.0), 3), np.array([0, x / 2, x])),
+    ):
+        y = found(weak)
+        assert (y.dtype, y.shape) == (rg.float32, exact.shape)
+        assert rg.jit(SQUARE)(weak).tolist() == (exact * exact).astype(np.float32).tolist()
+        close(y * rg.ones(1, dtype=rg.float64), expected(exact) * np.ones(1))
+
+
+def test_a_compiled_function_of_weak_arrays():
+    f = rg.jit(lambda a, b: a * b)
+    for n in (3, 5, 3):
+        w = rg.geomspace(1.0, 4.0, n)
+        exact = np.geomspace(1.0, 4.0, n)
+        assert (f(w, w).dtype, f(w, 2.0).dtype, f(w, w[0]).dtype) == (rg.float32,) * 3
+        for dtype in (rg.float32, rg.float64):
+            assert f(w, rg.ones(n, dtype=dtype)).dtype == dtype
+        np.testing.assert_allclose(f(w, rg.ones(n, dtype=rg.float64)).numpy(), exact, rtol=1e-15)
+    named = rg.jit(lambda a: a + a.shape[0], shapes={"a": "N"})
+    assert named(rg.geomspace(1.0, 1.0, 3)).tolist() == [4.0] * 3
+    kept = rg.geomspace(1.0, 1.0, 2)
+    assert rg.jit(lambda a: a * 2, donate=(0,))(kept).tolist() == [2.0, 2.0]
+
+
+def test_the_pullback_at_a_python_number():
+    assert rg.vjp(lambda t: t * t, 3.0)[1](1.0)[0].item() == 6.0
+    assert rg.vjp(lambda t: t * t, 3.0)[1](rg.tensor(2.0))[0].item() == 12.0

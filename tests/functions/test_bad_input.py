@@ -171,7 +171,7 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     ),
     (lambda: rg.vmap(lambda x: "a")(x23), rg.DTypeError, "str"),
     # random numbers
-    (lambda: rg.random.Generator(-1), rg.DTypeError, "-1"),
+    (lambda: rg.random.Generator(-1), rg.OptionError, "-1"),
     (lambda: rg.random.Generator(1.5), rg.DTypeError, r"1\.5"),
     (lambda: rg.random.Generator(0).normal(-1), rg.ShapeError, "-1"),
     (lambda: rg.random.Generator(0).normal(dtype="int32"), rg.DTypeError, "int32"),

@@ -151,3 +151,34 @@ def test_a_graph_does_not_close_over_what_is_differentiated():
     assert rg.trace(lambda x: x * w, x)(x).tolist() == [2, 6]
     y = rg.grad(lambda y: rg.trace(lambda x, y: (x * y).sum(), x, y)(x, y))(x)
     assert y.tolist() == [2, 3]
+
+
+def test_what_is_computed_without_gradients_is_a_constant_to_the_gradient_of_a_graph():
+    def f(x):
+        with rg.no_grad():
+            w = 2 * x
+        return (x * w).sum()
+
+    x = rg.tensor([1.0, -3.0])
+    graph = rg.trace(f, x)
+    assert graph.gradient()(x).tolist() == rg.grad(f)(x).tolist() == [2.0, -6.0]
+    assert graph(x).item() == 20.0
+    with rg.no_grad():  # around the trace, it is about what is computed now
+        outside = rg.trace(lambda x: (x * x).sum(), x)
+    assert outside.gradient()(x).tolist() == [2.0, -6.0]
+    assert "stop_gradient" not in str(outside)
+
+
+def test_what_is_no_graph_is_told_by_its_name(tmp_path):
+    with pytest.raises(rg.errors.ArgumentError, match="the text of a graph, not a int"):
+        rg.Graph.parse(3)  # type: ignore[arg-type]
+    (tmp_path / "junk.txt").write_text("junk")
+    with pytest.raises(rg.FormatError, match=r"junk\.txt: line 1: expected 'graph NAME"):
+        rg.load_graph(tmp_path / "junk.txt")
+
+
+def test_pictures_are_written_where_a_path_is_given(tmp_path):
+    g = rg.trace(rg.tanh, rg.spec((3,)))
+    assert g.to_svg(tmp_path / "g.svg") == (tmp_path / "g.svg").read_text(encoding="utf-8")
+    y = rg.Value(2.0).tanh()
+    assert y.to_svg(tmp_path / "y.svg") == (tmp_path / "y.svg").read_text(encoding="utf-8")

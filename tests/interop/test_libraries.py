@@ -1,5 +1,5 @@
 """Tensors in the hands of other libraries: opt_einsum, array_api_compat and array_api_extra,
-networkx, pandas and matplotlib."""
+networkx, pandas, matplotlib and SciPy's minimizers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import retrograd as rg
 
@@ -185,3 +186,54 @@ def test_json_takes_lists_of_numbers() -> None:
     assert (
         json.dumps({"loss": x.tolist(), "one": x[0].item()}) == '{"loss": [1.0, 2.0], "one": 1.0}'
     )
+
+
+METHODS = [
+    "CG",
+    "BFGS",
+    "Newton-CG",
+    "L-BFGS-B",
+    "TNC",
+    "SLSQP",
+    "trust-constr",
+    "dogleg",
+    "trust-ncg",
+    "trust-exact",
+    "trust-krylov",
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.sample(4)
+def test_scipys_minimizers_take_gradients_and_hessians(method: str) -> None:
+    def rosenbrock(x: Any) -> rg.Tensor:
+        return rg.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+    wants_hessian = method in ("Newton-CG", "dogleg") or method.startswith("trust")
+    options = {"hess": rg.jit(rg.hessian(rosenbrock))} if wants_hessian else {}
+    for start in (np.array([-1.0, 0.5]), rg.asarray([-1.0, 0.5], dtype=rg.float64)):
+        for f, jac in (
+            (rosenbrock, rg.jit(rg.grad(rosenbrock))),
+            (rg.jit(rg.value_and_grad(rosenbrock)), True),
+        ):
+            found = scipy.optimize.minimize(f, start, method=method, jac=jac, tol=1e-8, **options)
+            np.testing.assert_allclose(np.asarray(found.x), [1.0, 1.0], atol=1e-3)
+
+
+@pytest.mark.parametrize("method", ["trf", "dogbox", "lm"])
+def test_scipys_least_squares_take_jacobians_and_tensors(method: str) -> None:
+    def residuals(x: Any) -> rg.Tensor:
+        return rg.stack([x[0] - 1, 10 * (x[1] - x[0] ** 2)])
+
+    jacobian = rg.jacobian(residuals)
+    start = rg.asarray([2.0, 2.0], dtype=rg.float64)
+    found = scipy.optimize.least_squares(residuals, start, jac=jacobian, method=method)
+    np.testing.assert_allclose(np.asarray(found.x), [1.0, 1.0], atol=1e-6)
+
+    def model(t: Any, a: Any, b: Any, c: Any) -> rg.Tensor:
+        return a * rg.exp(-b * rg.asarray(t)) + c
+
+    t = rg.linspace(0, 4, 30, dtype=rg.float64)
+    y = model(t, 2.0, 0.7, 0.1)
+    fitted, _ = scipy.optimize.curve_fit(model, t, y, p0=[1.0, 1.0, 0.0], method=method)
+    np.testing.assert_allclose(fitted, [2.0, 0.7, 0.1], atol=1e-4)

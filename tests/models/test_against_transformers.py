@@ -36,6 +36,10 @@ LLAMA3 = {
     "original_max_position_embeddings": 8,
 }  # fmt: skip
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8}
+LONG = {
+    "rope_type": "longrope", "short_factor": [1.0, 1.5], "long_factor": [2.0, 4.0],
+    "rope_theta": 10000.0, "original_max_position_embeddings": 5,
+}  # fmt: skip
 WINDOW = {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1}
 
 
@@ -59,13 +63,21 @@ MODELS: dict[str, Any] = {
     ),
     "mistral": lambda: hf.MistralForCausalLM(hf.MistralConfig(**LLAMA, sliding_window=3)),
     "qwen2": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**LLAMA, **WINDOW)),
+    "qwen3": lambda: hf.Qwen3ForCausalLM(hf.Qwen3Config(**LLAMA, **WINDOW, head_dim=6)),
+    "phi3": lambda: hf.Phi3ForCausalLM(hf.Phi3Config(**LLAMA, sliding_window=3)),
+    "gemma": lambda: hf.GemmaForCausalLM(
+        hf.GemmaConfig(**{**LLAMA, "pad_token_id": 0}, head_dim=6)
+    ),
     "bert": lambda: hf.BertModel(hf.BertConfig(**BERT)),
     "masked lm": lambda: hf.BertForMaskedLM(hf.BertConfig(**BERT)),
     "classifier": lambda: hf.BertForSequenceClassification(hf.BertConfig(**BERT, num_labels=5)),
     "tagger": lambda: hf.BertForTokenClassification(hf.BertConfig(**BERT, num_labels=5)),
     "answers": lambda: hf.BertForQuestionAnswering(hf.BertConfig(**BERT)),
 }  # fmt: skip
-DECODERS = ["gpt2", "gpt2 untied", "llama", "llama with biases", "mistral", "qwen2"]
+DECODERS = [
+    "gpt2", "gpt2 untied", "llama", "llama with biases", "mistral", "qwen2", "qwen3", "phi3",
+    "gemma",
+]  # fmt: skip
 SCALED = {
     "linear": {"rope_type": "linear", "factor": 2.0},
     "dynamic": {"rope_type": "dynamic", "factor": 2.0},
@@ -102,7 +114,9 @@ def in_float64(model: Any) -> Any:
     rotary positions (of the default kind) and norms."""
 
     def norm(self: Any, x: Any) -> Any:
-        return self.weight * x / torch.sqrt((x * x).mean(-1, keepdim=True) + self.variance_epsilon)
+        of_gemma = type(self).__name__.startswith("Gemma")
+        eps = self.eps if of_gemma else self.variance_epsilon
+        return (self.weight + of_gemma) * x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps)
 
     def angles(self: Any, x: Any, position_ids: Any) -> Any:
         width, theta = 2 * len(self.inv_freq), self.config.rope_parameters["rope_theta"]
@@ -142,7 +156,8 @@ def test_logits(name, dtype, tmp_path):
     reference = made(MODELS[name], getattr(torch, dtype))
     reference.save_pretrained(tmp_path)
     model = from_pretrained(tmp_path)
-    tolerance = 3e-6 if dtype == "float32" else 1e-12
+    single = 1e-5 if name == "gemma" else 3e-6  # whose embeddings are four times as large
+    tolerance = single if dtype == "float32" else 1e-12
     for mask in (None, MASK):
         seen = None if mask is None else torch.tensor(mask)
         with torch.no_grad():
@@ -166,6 +181,18 @@ def test_scaled_positions(kind, tmp_path):
     np.testing.assert_allclose(model(TOKENS).numpy(), wanted, rtol=0, atol=3e-6)
     got = model(TOKENS, position_ids=at.numpy()).numpy()
     np.testing.assert_allclose(got, far, rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("length", [5, 7])
+def test_long_positions_of_phi3(length, tmp_path):
+    """Its settings say apart from the scaling how many positions it was trained with."""
+    config = hf.Phi3Config(**LLAMA, rope_scaling=LONG, original_max_position_embeddings=5)
+    reference = made(lambda: hf.Phi3ForCausalLM(config))
+    reference.save_pretrained(tmp_path)
+    with torch.no_grad():
+        wanted = reference(torch.tensor(TOKENS[:, :length])).logits.numpy()
+    got = from_pretrained(tmp_path)(TOKENS[:, :length]).numpy()
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=3e-6)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -9,7 +9,6 @@ import pytest
 import retrograd as rg
 from retrograd.models import GPT2, Llama
 from retrograd.models.generation import _within_share
-from retrograd.tuning import TUNING
 from tests.models.conftest import GPT2_SIZES, LLAMA_SIZES, MASK, TOKENS, randomized
 
 SEQUENCES = [TOKENS[0][2:], TOKENS[1][:5], TOKENS[2]]  # what MASK leaves
@@ -148,16 +147,6 @@ def test_wrong_tokens(tokens):
 def test_a_token_that_there_is_not(token):
     with pytest.raises(rg.IndexRangeError, match="those of this model are 0 to 36"):
         randomized(GPT2(GPT2_SIZES)).generate([[1, token]], 2)
-
-
-def test_weights_turned_over_give_the_same_tokens(monkeypatch):
-    monkeypatch.setattr(TUNING, "turned_weight_tokens", 4)
-    model = randomized(GPT2(GPT2_SIZES, dtype=rg.float64), 5)
-    assert model._for_generation(4).transformer.h[1].mlp.c_fc.weight.shape == (48, 12)
-    before = model.state_dict()
-    got = model.generate(TOKENS[:1], 4, eos=()).numpy()[0, 7:].tolist()
-    assert got == greedy(model, TOKENS[0], 4)
-    assert all((x.numpy() == before[name].numpy()).all() for name, x in model.state_dict().items())
 
 
 def test_ends_of_a_folder(tmp_path):

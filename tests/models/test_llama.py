@@ -35,6 +35,36 @@ def test_logits(kind):
     np.testing.assert_allclose(model(TOKENS).numpy(), wanted, rtol=0, atol=1e-5)
 
 
+def test_fused_matrices_are_those_of_llama_one_behind_the_other():
+    plain = randomized(Llama(LLAMA_SIZES, dtype=rg.float64))
+    fused = Llama(replace(LLAMA_SIZES, kind="phi3"), dtype=rg.float64).eval()
+    state = {name: x.numpy() for name, x in plain.state_dict().items()}
+    for i in range(LLAMA_SIZES.num_hidden_layers):
+        for place, parts, whole in (
+            ("self_attn", ("q_proj", "k_proj", "v_proj"), "qkv_proj"),
+            ("mlp", ("gate_proj", "up_proj"), "gate_up_proj"),
+        ):
+            start = f"model.layers.{i}.{place}"
+            found = [state.pop(f"{start}.{part}.weight") for part in parts]
+            state[f"{start}.{whole}.weight"] = np.concatenate(found)
+    fused.load_state_dict(state)
+    np.testing.assert_allclose(fused(TOKENS).numpy(), plain(TOKENS).numpy(), rtol=0, atol=1e-13)
+
+
+def test_norms_of_gemma_multiply_by_one_and_the_weight():
+    """With the embeddings divided by what they are multiplied with, it is Llama's logits, but for
+    the head, which has the embeddings as they are."""
+    plain = randomized(Llama(LLAMA_SIZES, dtype=rg.float64))
+    gemma = Llama(replace(LLAMA_SIZES, kind="gemma"), dtype=rg.float64).eval()
+    state = {name: x.numpy() for name, x in plain.state_dict().items()}
+    state["model.embed_tokens.weight"] = state["model.embed_tokens.weight"] / 4
+    for name in state:
+        if name.endswith("norm.weight"):
+            state[name] = state[name] - 1
+    gemma.load_state_dict(state)
+    np.testing.assert_allclose(gemma(TOKENS).numpy(), plain(TOKENS).numpy(), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["llama", "mistral"])
 def test_padding_on_either_side_changes_nothing(kind):
     config = KINDS[kind]

@@ -8,6 +8,7 @@ from retrograd.ir import Dim, TensorType, float64
 from retrograd.ops.assume import Assume, ShapeGuards, check_assumed, guard
 from retrograd.ops.leaf import input_node
 from retrograd.verify.rule_checks import check_result
+from tests.ops.derive import cotangents, tangents
 
 N = Dim("N")
 
@@ -21,6 +22,13 @@ def test_sizes_that_are_known_are_checked_now():
         Assume(4, "<", 3, "")(input_node(TensorType(float64, (3,))))
     with pytest.raises(ShapeError, match="not known to hold before sizes have values"):
         Assume(N, "!=", 3, "").reference(x)
+
+
+def test_derivatives_are_right_for_these_sizes_only():
+    x = input_node(TensorType(float64, (N,)))
+    y = Assume(N, "<=", 7, "no")(x)
+    for derivative in (*cotangents(y, [x]), *tangents(y, x)):
+        assert derivative.prim == y.prim
 
 
 def test_the_error_of_a_call_has_its_values():

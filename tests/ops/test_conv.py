@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, TensorType, float32, float64
+from retrograd.ir import Dim, TensorType, float32, float64, reachable
 from retrograd.ops.conv import Conv, framed, has_more_places
 from retrograd.ops.leaf import input_node
 from retrograd.verify.rule_checks import check_result
+from tests.ops.derive import cotangents
 
 RNG = np.random.default_rng(0)
 
@@ -113,3 +114,15 @@ def test_more_places():
     assert has_more_places(((N + 1) // 2,), (N,))
     assert has_more_places((N,), (K,)) is None
     assert has_more_places((N // 2,), (4,)) is None
+
+
+@pytest.mark.parametrize("kernel", [1, 2])
+@pytest.mark.parametrize("dilation", [1, 2])  # two ways to the gradient by the kernel
+def test_gradients_move_no_more_than_they_have_to(kernel, dilation):
+    """A kernel of one place is not turned round, and one group is not taken apart."""
+    x, w = (input_node(TensorType(float64, s)) for s in ((2, 4, 5), (6, 4, kernel)))
+    y = Conv((1,), (0,), (0,), (dilation,), (1,))(x, w)
+    to_x, to_w = ({n.op for n in reachable([g])} for g in cotangents(y, [x, w]))
+    assert "reshape" not in to_x | to_w
+    assert ("flip" in to_x) is (kernel > 1)
+    assert ("flip" in to_w) is (kernel > 1 and dilation > 1)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from retrograd.errors import IndexRangeError
-from retrograd.ir import DTYPES, float32, int64
-from retrograd.ops.index import Gather, ScatterAdd
+from retrograd.ir import DTYPES, Graph, float32, int64, reachable
+from retrograd.ops.index import Gather, ScatterAdd, gather_along, scatter_along
 from retrograd.ops.leaf import constant
-from retrograd.verify.rule_checks import check_result
+from retrograd.verify.rule_checks import check_result, placeholders, run
 from tests.ops.derive import total, vector_gradient
 
 INTEGERS = [d for d in DTYPES if d.is_integer]
@@ -30,6 +30,38 @@ def test_the_gradient_of_a_gather_counts_repetitions() -> None:
     index = constant(np.array([1, 1, -1, 1]))
     _, gradient = vector_gradient(lambda x: total(Gather(0)(x, index)), [1.0, 2.0, 3.0])
     np.testing.assert_array_equal(gradient, [0, 3, 1])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_along_an_axis(axis: int) -> None:
+    """Each row has an index of its own; what is put back adds up where it was read."""
+    rng = np.random.default_rng(0)
+    shape = (2, 3, 4)
+    data = rng.standard_normal(shape)
+    places = rng.integers(0, shape[axis], (*shape[:axis], 5, *shape[axis + 1 :]))
+    x, index = placeholders([data, places])
+    g = rng.standard_normal(places.shape)
+    read = gather_along(x, index, axis)
+    back = scatter_along(constant(g), index, axis, x.type)
+    found, added = run(Graph([x, index], [read, back]), [data, places])
+    np.testing.assert_array_equal(found, np.take_along_axis(data, places, axis))
+    expected = np.zeros(shape)
+    np.add.at(expected, _where(places, axis), g)
+    np.testing.assert_allclose(added, expected, rtol=1e-15)
+
+
+def test_a_table_that_many_read_is_not_copied() -> None:
+    """Their indices are one more axis; and what one index reads of many tables is one more of x."""
+    x, index = placeholders([np.zeros((4, 3)), np.zeros((5, 2), np.int64)])
+    for batched, count in (((False, True), 5), ((True, False), 4)):
+        nodes = reachable([Gather(0).batch(count, batched, x, index)])
+        assert [n.prim.shared for n in nodes if isinstance(n.prim, Gather)] == [0]
+
+
+def _where(places: Any, axis: int) -> tuple[Any, ...]:
+    at: list[Any] = list(np.indices(places.shape))
+    at[axis] = places
+    return tuple(at)
 
 
 @pytest.mark.parametrize("op", [Gather(0), ScatterAdd(0)], ids=lambda op: op.name)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import TensorType, bool_, float32, float64
+from retrograd.ir import Graph, TensorType, bool_, float32, float64
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral, matmul, sums_along
-from retrograd.verify.rule_checks import check_gradient, check_result
+from retrograd.verify.rule_checks import check_gradient, check_result, placeholders, run
 
 RNG = np.random.default_rng(0)
 
@@ -29,6 +29,14 @@ def test_pairings(op, a, b, formula):
     arrays = [RNG.standard_normal(a), RNG.standard_normal(b)]
     np.testing.assert_allclose(check_result(op, arrays), np.einsum(formula, *arrays), rtol=1e-13)
     check_gradient(op, arrays, [0, 1])
+
+
+@pytest.mark.parametrize("lead", [(), (5,), (2, 4)], ids=str)
+def test_stacks_of_matrices(lead):
+    a, b = RNG.standard_normal((*lead, 2, 3)), RNG.standard_normal((*lead, 3, 4))
+    x, y = placeholders([a, b])
+    (found,) = run(Graph([x, y], [matmul(x, y)]), [a, b])
+    np.testing.assert_allclose(found, a @ b, rtol=1e-13)
 
 
 def test_a_sum_of_no_products_is_zero():

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import TensorType, bool_, complex64, float64
+from retrograd.ir import Graph, TensorType, bool_, complex64, float64, reachable
 from retrograd.ops.leaf import input_node
 from retrograd.ops.pool import MaxPool, MaxPoolIndex
-from retrograd.verify.rule_checks import check_result
-from tests.ops.derive import total, vector_gradient
+from retrograd.verify.rule_checks import check_result, run
+from tests.ops.derive import cotangents, tangents, total, vector_gradient
 
 NAN, INF = math.nan, math.inf
 PAIR = (2,), (1,), (1,), (0,), (0,)
@@ -33,6 +33,24 @@ def test_the_first_of_equal_maxima_gets_the_gradient():
     _, g = vector_gradient(lambda x: total(MaxPool(*PAIR)(x)), [3.0, 3.0, 1.0, 1.0])
     np.testing.assert_array_equal(g, [1, 1, 1, 0])
     assert check_result(MaxPoolIndex(*PAIR), [np.array([3.0, 3.0, 1.0])]).tolist() == [0, 0]
+
+
+def test_a_window_of_padding_alone_does_not_move():
+    """Its value is the least one, whatever the elements are."""
+    x = input_node(TensorType(float64, (2,)))
+    y = MaxPool((2,), (1,), (1,), (2,), (0,))(x)
+    values, slopes = run(Graph([x], [y, *tangents(y, x)]), [np.array([3.0, 4.0])])
+    np.testing.assert_array_equal(values, [-INF, 3, 4])
+    np.testing.assert_array_equal(slopes, [0, 1, 1])
+    (back,) = cotangents(y, [x])
+    np.testing.assert_array_equal(run(Graph([x], [back]), [np.array([3.0, 4.0])])[0], [1, 1])
+
+
+@pytest.mark.parametrize("low", [0, 1])
+def test_only_padding_is_cut_off_the_gradient(low):
+    x = input_node(TensorType(float64, (4,)))
+    y = MaxPool((2,), (1,), (1,), (low,), (0,))(x)
+    assert any(n.op == "slice" for n in reachable(cotangents(y, [x]))) is (low > 0)
 
 
 def test_a_nan_is_the_maximum_and_the_first_counts():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
 from retrograd.autodiff import pullback, pushforward
-from retrograd.ir import REGISTRY, Graph, Op, TensorType, as_dtype, float32, verify
+from retrograd.ir import REGISTRY, Graph, Op, TensorType, as_dtype, float32, full, verify
 from retrograd.ops.leaf import Leaf, constant, input_node
 from retrograd.verify import edges
 from retrograd.verify import rule_checks as rules
@@ -89,6 +90,57 @@ def test_forward_rule(name: str) -> None:
     record = RECORDS[name]
     for sample in sampled(record.smooth_samples(), 1, name):
         rules.check_tangent(sample.op, sample.inputs, record.wrt_of(sample))
+
+
+@pytest.mark.parametrize("name", sorted({*COMPUTED} - {"pure_callback"}))
+def test_no_tangents_give_none(name: str) -> None:
+    """A forward rule of inputs that do not move says so: nothing is left to be pushed on."""
+    sample = next(iter(RECORDS[name].samples()))
+    y = sample.op(*sample.nodes())
+    node = y.inputs[0] if y.op == "item" else y
+    found = node.prim.jvp([None] * len(node.inputs), node, *node.inputs)
+    assert found is None or found == [None] * len(found)
+
+
+# What has no derivative of its own, and is asked for none on the way of another.
+APART = sorted({*COMPUTED} - {*DIFFERENTIABLE, "custom", "pure_callback"})
+
+
+@pytest.mark.parametrize("name", APART)
+def test_the_reverse_rule_has_something_for_each_input(name: str) -> None:
+    sample = next(iter(RECORDS[name].samples()))
+    inputs = sample.nodes()
+    y = sample.op(*inputs)
+    found = y.prim.vjp(full(1, y.type), y, *inputs)
+    assert len(found) == len(inputs)
+
+
+# They multiply numbers that are infinite by zeros of the same row, or refuse them.
+OF_MATRICES = {
+    "dot_general", "conv", "cholesky", "triangular_solve", "lu", "solve", "least_squares", "inv",
+    "qr", "expm", "cofactor", "cofactor_slope", "eig", "eigvals", "eigh", "eigvalsh", "svd",
+    "svdvals", "dag_scan",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n for n in DIFFERENTIABLE if n not in OF_MATRICES])
+@pytest.mark.sample(60)
+def test_zeros_move_nothing(name: str) -> None:
+    """Zero cotangents and tangents give zeros, also where an input has an infinity or a NaN."""
+    sample = max(RECORDS[name].smooth_samples(), key=lambda s: sum(a.size for a in s.inputs))
+    inputs, wrt = sample.nodes(), RECORDS[name].wrt_of(sample)
+    moving = [inputs[i] for i in wrt]
+    y = sample.op(*inputs)
+    found = pullback([y], [full(0, y.type)], moving, set(inputs))
+    found += pushforward([y], moving, [full(0, x.type) for x in moving], set(inputs))
+    graph = Graph(inputs, [g for g in found if g is not None])
+    for value in (math.inf, -math.inf, math.nan):
+        arrays = [a.copy() for a in sample.inputs]
+        for i in wrt:
+            arrays[i].reshape(-1)[:1] = value
+        with np.errstate(all="ignore"):
+            for g in rules.run(graph, arrays):
+                assert not np.any(g), (value, g)
 
 
 @pytest.mark.parametrize("name", COMPUTED)

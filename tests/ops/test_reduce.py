@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrograd.ir import Node
-from retrograd.ops.leaf import constant
-from retrograd.ops.reduce import LogSumExp, ReduceMax, ReduceMin, ReduceProd
+from retrograd.ir import Node, TensorType, bfloat16, float16, float64, reachable
+from retrograd.ops.leaf import constant, input_node
+from retrograd.ops.reduce import LogSumExp, ReduceMax, ReduceMin, ReduceProd, products_of_others
 from retrograd.ops.shape import expand, slice_axis
 from tests.ops.derive import total, vector_gradient, vector_hessian
 
@@ -55,6 +55,16 @@ def test_logsumexp_tails() -> None:
         vector_hessian(logsumexp, [1e3, 1e3]), [[0.25, -0.25], [-0.25, 0.25]]
     )
     np.testing.assert_array_equal(vector_gradient(logsumexp, [INF, 1.0])[1], [NAN, 0])
+
+
+@pytest.mark.parametrize("dtype", [float16, bfloat16], ids=str)
+def test_the_gradient_of_logsumexp_in_half_precision_is_rounded_once(dtype: Any) -> None:
+    x = np.random.default_rng(0).normal(size=300).astype(dtype.dtype)
+    _, gradient = vector_gradient(logsumexp, x)
+    e = np.exp(x.astype(np.float64))
+    exact = e / e.sum()
+    eps = {float16: 2.0**-11, bfloat16: 2.0**-8}[dtype]
+    assert (abs(gradient.astype(np.float64) - exact) <= 1.001 * eps * exact + 2.0**-25).all()
 
 
 def test_log_softmax_tails() -> None:
@@ -103,6 +113,16 @@ def test_derivatives_of_a_product_with_zeros(x: list[float]) -> None:
     assert value == math.prod(x)
     np.testing.assert_array_equal(gradient, first)
     np.testing.assert_array_equal(vector_hessian(prod, x), second)
+
+
+@pytest.mark.parametrize(("n", "pads"), [(8, 0), (7, 1), (5, 2)])
+def test_the_other_factors_are_a_tree_of_products(n: int, pads: int) -> None:
+    """Three products for each element, and no table of all pairs; odd numbers get one more."""
+    x = input_node(TensorType(float64, (n,)))
+    nodes = reachable([products_of_others(x)])
+    assert [y.op for y in nodes].count("pad") == pads
+    assert sum(y.type.size for y in nodes if y.op == "mul") <= 3 * (n + pads)
+    assert "reduce_prod" not in {y.op for y in nodes}
 
 
 def test_product_that_overflows_or_underflows() -> None:

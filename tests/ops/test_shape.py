@@ -18,6 +18,7 @@ def test_helpers_make_nothing_where_nothing_is_to_do():
     assert s.expand(x, (2, 3), ()) is x
     assert s.reshape(x, (2, 3)) is x
     assert s.permute(x, (0, 1)) is x
+    assert s.flip(x, ()) is x
     assert s.pad(x, (0, 0), (0, 0)) is x
     assert s.pad(x, (0, 0), (0, 0), (0, 1)).shape == (2, 5)
     a, b = s.stack_front(4, [True, False], [x, x])
@@ -53,6 +54,8 @@ def test_padding_around_and_between():
     np.testing.assert_array_equal(y, expected)
     empty = check_result(s.Pad((1,), (1,), (3,)), [np.zeros(0), value])
     np.testing.assert_array_equal(empty, [9, 9])
+    _, back, _ = vector_gradient(lambda x, v: total(s.Pad((0,), (0,), (3,))(x, v)), [], value)
+    assert back.shape == (0,)
 
     def f(x, v):
         return total(s.Pad((1, 0), (0, 2), (1, 2))(x, v))

@@ -559,3 +559,37 @@ def test_update_refuses_the_state_of_another_tree():
         opt.update(two, two, {"exp_avg": []})
     with pytest.raises(rg.FormatError, match="momentum_buffer"):
         opt.update([rg.ones(3)], [rg.ones(3)], optim.Momentum().init([rg.ones(3)]))
+
+
+def test_gradients_through_transforms_are_computed_before_a_step(monkeypatch):
+    """They stand for nodes. The step does not become a part of these, to be made anew each time."""
+    made = []
+    move = optim.Adam.move
+
+    def noted(*given):
+        made.append(1)
+        return move(*given)
+
+    monkeypatch.setattr(optim.Adam, "move", noted)
+    x = rg.tensor(X[:, 0])
+
+    def trained(look):
+        w = [rg.tensor([0.3, -0.2, 0.1]).requires_grad_(), rg.tensor([0.5]).requires_grad_()]
+        optimizer = optim.Adam(w, lr=0.1)
+        for i in range(5):
+            if i == 3:
+                del made[:]
+            slope = rg.vmap(rg.grad(lambda t: rg.sin(w[0] * t).sum() * w[1][0]))(x)
+            y = ((slope - 1) ** 2).mean()
+            optimizer.zero_grad()
+            y.backward()
+            if look:
+                [p.grad.numpy() for p in w]
+            assert all(p.grad.is_computed == look for p in w)
+            optimizer.step()
+        return [p.detach().numpy().tobytes() for p in w]
+
+    with rg.backend("llvm"):
+        first = trained(look=False)
+        assert made == []
+        assert trained(look=True) == first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import retrograd as rg
+from retrograd.passes.loops import pruned
 from tests.passes.agreement import loops, optimized
 
 X = rg.spec((4,), rg.float64)
@@ -102,3 +103,21 @@ def test_checkpoints_keep_less(checkpoint):
     most = {None: 12 * 1000, 4: 300 + 48, "log": 250}[checkpoint] * 4000
     assert peak is not None
     assert peak < most
+
+
+def test_operands_that_no_result_depends_on_go_from_the_inside_out():
+    """A branch in a loop does not read v, so the loop does not, so what v was made of is gone."""
+
+    def f(x, v):
+        w = rg.scan(lambda c, t: (c * t, c), v, x)[1]
+        step = lambda c, t: (rg.cond(c[0] > 0, lambda u, _: u * t, lambda u, _: u, c, w), c)
+        return rg.scan(step, x, x)[0]
+
+    graph = rg.trace(f, X, X)
+    found = pruned(graph)
+    assert {graph.inputs[1]} <= {x for n in graph.body for x in n.inputs}
+    assert graph.inputs[1] not in {x for n in found.body for x in n.inputs}
+    assert found.inputs == graph.inputs
+    x = [0.5, -1.0, 2.0, 3.0]
+    assert found(x, x).tolist() == graph(x, x).tolist()
+    assert pruned(found) is found

@@ -20,25 +20,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("start", type=int)
     parser.add_argument("stop", type=int)
-    parser.add_argument("--ways", default="all", help="all, cheap, or names joined by commas")
+    parser.add_argument("--ways", help="all, cheap, or names joined by commas")
     parser.add_argument(
-        "--sample", type=int, default=0, help="besides the cheap ones, so many others"
+        "--sample", type=int, default=0, help="besides those, or the cheap ones, so many others"
     )
     parser.add_argument("--seconds", type=float, default=500)
     parser.add_argument("--whole", action="store_true", help="do not make programs smaller")
     args = parser.parse_args()
-    chosen = {"all": EVERY, "cheap": CHEAP}.get(args.ways) or tuple(args.ways.split(","))
+    told = args.ways or ("cheap" if args.sample else "all")
+    chosen = {"all": EVERY, "cheap": CHEAP}.get(told) or tuple(told.split(","))
     counts: Counter[str] = Counter()
     started, failed = time.monotonic(), 0
     for seed in range(args.start, args.stop):
         if time.monotonic() - started > args.seconds:
             print(f"stopped before seed {seed}")  # noqa: T201
             break
-        ways = chosen
-        if args.sample:
-            others = [w for w in EVERY if w not in CHEAP and w != "on_wgpu"]
-            ways = (*CHEAP, *random.Random(seed).sample(others, args.sample))
+        others = [w for w in EVERY if w not in chosen and w != "on_wgpu"]
+        ways = (*chosen, *random.Random(seed).sample(others, args.sample))
         failed += report(seed, ways, counts, args.whole)
+        if seed % 100 == 99:
+            print(f"{seed + 1 - args.start} ran", flush=True)  # noqa: T201
     print(f"{failed} failed; {dict(counts)}; {time.monotonic() - started:.0f} s")  # noqa: T201
 
 

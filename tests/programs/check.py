@@ -166,7 +166,7 @@ class _Check:
         real = all(p.arrays()[k].dtype == np.float64 for k in ways.wanted(p))
         if not real or "looks" in p.traits():
             return
-        if FORWARD in self.chosen and "rules" not in p.traits():
+        if FORWARD in self.chosen:
             self.attempt(FORWARD, lambda: self.forward(base, bounds))
         if DIFFERENCES in self.chosen and "jumps" not in p.traits():
             self.attempt(DIFFERENCES, lambda: self.differences(base, bounds))

@@ -42,6 +42,8 @@ class Noise:
         if not zeros:
             return y
         more = np.asarray(0.01 * change * self.rng.choice([-1.0, 1.0], shape))
+        if x.dtype.name in ("complex64", "complex128"):
+            return y + rg.asarray(more * (1 + 1j), dtype=x.dtype)
         return y + rg.asarray(more, dtype=_real(x.dtype.name))
 
 
@@ -94,6 +96,8 @@ def differ(found: Sequence[Any], base: Values, bounds: list[Array], types: bool 
         return f"{len(found)} results instead of {len(base)}"
     for k, (z, y, bound) in enumerate(zip(found, base, bounds, strict=True)):
         if z.shape != y.shape:
+            if y.size and np.isinf(bound).all():
+                continue  # rounding decides how many there are
             return f"result {k} has shape {z.shape} instead of {y.shape}"
         if types and z.dtype != y.dtype:
             return f"result {k} is {z.dtype} instead of {y.dtype}"

@@ -29,7 +29,7 @@ SIZES = (1, 2, 3, 4, 5)
 ODD = (0, 1, 7, 16, 17, 33, 65)
 MOST = 600  # elements of a value
 LARGE = 300_000  # in programs on large arrays
-FIRST = ("x", "v", "q", "I", "M", "Q", "c1", "c2", "rows")  # what the other gaps are about
+FIRST = ("x", "v", "q", "I", "M", "Q", "c1", "c2", "c3", "rows")  # what the other gaps are about
 GAP = re.compile(r"\{(\w+)(?::(\w))?\}")
 
 
@@ -336,6 +336,12 @@ class Draw:
         found_positions = [self.r.randrange(low, n) for _ in range(count)]
         return f"rg.asarray({found_positions})"
 
+    def gap_ids(self, found: dict[str, str], kind: str) -> str:
+        """A segment of four for each row, in any order."""
+        x = self._x(found)
+        ids = [self.r.randrange(4) for _ in range(int(x.shape[0]))]
+        return f"rg.asarray({ids}, dtype=rg.int64)"
+
     def gap_along(self, found: dict[str, str], kind: str) -> str:
         """Positions along an axis, shaped as the first operand but there."""
         x, axis = self._x(found), int(found["axis"])
@@ -361,7 +367,7 @@ class Draw:
         shape = (
             self.r.choice((1, 2, 3)),
             self.r.choice((1, 2)),
-            *(self.r.choice((3, 4, 5, 7)) for _ in range(rank)),
+            *(self.r.choice((3, 4, 5, 7) if rank < 3 else (2, 3)) for _ in range(rank)),
         )
         return self.given("f", shape)
 
@@ -381,6 +387,12 @@ class Draw:
 
     def gap_c2(self, found: dict[str, str], kind: str) -> str:
         return self.feature(2)
+
+    def gap_c3(self, found: dict[str, str], kind: str) -> str:
+        return self.feature(3)
+
+    def gap_w3(self, found: dict[str, str], kind: str) -> str:
+        return self.kernel(found, 3, True)
 
     def gap_w1(self, found: dict[str, str], kind: str) -> str:
         return self.kernel(found, 1, True)
@@ -505,4 +517,6 @@ def sample_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -
     x = np.asarray(rng.normal(0, 1.2, shape))
     special = rng.choice([0.0, -0.0, 1.0, 0.5, -1.0], shape)
     x = np.where(rng.random(shape) < (0.15 if rng.random() < 0.4 else 0.0), special, x)
+    if rng.random() < 0.02:
+        x = np.where(rng.random(shape) < 0.1, rng.choice([np.nan, np.inf, -np.inf], shape), x)
     return np.asarray(x).astype(getattr(rg, dtype).dtype)

@@ -8,9 +8,14 @@ from dataclasses import replace
 from tests.programs.draw import COMPLEX, FLOATS, INTEGERS, LARGE, Draw, Failure, NothingFits
 from tests.programs.library import RARE
 from tests.programs.lines import COMMON, Entry, made
+from tests.programs.methods import METHODS
 from tests.programs.nested import NESTED
 from tests.programs.program import PEERS, Program
 
+LARGE_SHAPES = (
+    (257, 31), (1023, 64), (4096, 1), (257, 257), (1023,), (65537,), (65537, 1), (1, 65537),
+    (3, 1023), (1023, 0), (16, 16, 257),
+)  # fmt: skip
 PLAIN, MIXED = 0.5, 0.8  # up to where a choice of dtypes is that of double precision, of one float
 
 
@@ -41,7 +46,7 @@ def random_program(
     draw.nested = 0.0 if is_large or draw.peer else nested
     for k in range(r.randint(1, 3)):
         kind = "f" if k == 0 or r.random() < 0.6 else "a"
-        shape = (r.choice((257, 1023, 4096)), r.choice((31, 64, 1))) if is_large else draw.shape()
+        shape = r.choice(LARGE_SHAPES) if is_large else draw.shape()
         draw.input(draw.array(shape, draw.dtype(kind)))
     grow(draw, r.randint(2, length))
     names = [line.name for line in draw.lines] or list(draw.inputs)
@@ -82,8 +87,11 @@ def choice(r: random.Random) -> Entry:
     return replace(entry, traits=f"{entry.traits} rounds") if topic in ROUNDING else entry
 
 
-ENTRIES = COMMON | RARE
-ROUNDING = ("matrices", "products", "fourier", "windows")
+ENTRIES = COMMON | RARE | METHODS
+ROUNDING = (
+    "matrices", "products", "fourier", "windows", "matrix functions", "products with names",
+    "more of Fourier",
+)  # fmt: skip
 WEIGHTS = {"elementwise": 3, "arithmetic": 3, "reductions": 2, "movement": 3, "indexing": 2}
 
 __all__ = ["Failure", "random_program"]

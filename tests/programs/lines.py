@@ -119,6 +119,10 @@ COMMON: dict[str, list[Entry]] = {
         Entry("rg.where({x:b}, {y:f}, {z:f})", "f", "nt"),
         Entry("rg.where({x:b}, {y:n}, {z:n})", "n", ""),
         Entry("rg.where({x} > 0, rg.log({x}), {y})", "f", "nt"),
+        Entry("rg.where({x} > 0, rg.sqrt({x}), 0.0)", "f"),
+        Entry("rg.where({x} != 0, {y} / {x}, 1.0)", "f"),
+        Entry("rg.where(rg.abs({x}) < 1, rg.acos({x}), rg.sqrt({x}))", "f"),
+        Entry("rg.where(rg.isnan({x}), {y}, {x})", "f", "n"),
         Entry("rg.stop_gradient({x})", "z", traits="jumps"),
         Entry("{x}.detach() * {y}", "f", torch="{x}.detach() * {y}", traits="jumps"),
         Entry("rg.polygamma({n}, rg.abs({x}) + 0.5)"),
@@ -166,14 +170,15 @@ COMMON: dict[str, list[Entry]] = {
         *[Entry(f"{{x}} {op} {{int}}", "i", "nt") for op in ("<<", ">>")],
         *[Entry(f"{{x}} {op} {{y}}", k, "nt")
           for op in ("<", "<=", ">", ">=", "==", "!=") for k in "fn"],
-        *each("maximum minimum hypot logaddexp fmax fmin copysign fmod heaviside "
+        *each("maximum minimum hypot logaddexp fmax fmin fmod heaviside "
               "logaddexp2 float_power", "rg.FN({x}, {y:f})", "f"),
+        *each("copysign", "rg.FN({x}, {y:f})", traits="jumps"),  # copysign(x, x) is x, at 0 too
         *each("maximum minimum", "rg.FN({x}, {y})", "n", "t"),
         *each("nextafter", "rg.FN({x}, {y:f})", "f", "n"),
         *each("atan2", "rg.FN({x}, {y:f})", "f", "t"),
         *each("remainder floor_divide", "rg.FN({x}, {y:f})", "f", "n"),
         *each("logical_and logical_or logical_xor", "rg.FN({x}, {y:a})", "a", "n"),
-        *each("gcd lcm", "rg.FN({x}, {s})", "i", "n"),
+        *each("gcd lcm", "rg.FN({x} // 2, {s} // 2)", "i", "n"),  # NumPy: gcd(-2**63, 1) is -1
         Entry("rg.lerp({x}, {S}, {num})", "f", "t"),
         Entry("rg.addcmul({x}, {S}, {S}, value=0.5)", "f", "t"),
         Entry("rg.xlogy({x}, rg.abs({y:f}) + 0.1)", "f", "t"), Entry("rg.ldexp({x}, {k})", "f", ""),
@@ -303,6 +308,9 @@ COMMON: dict[str, list[Entry]] = {
         Entry("rg.index_add({v}, 0, {positions:n}, {v}[{positions:n}])", "f", "t"),
         Entry("rg.index_fill({v}, {axis}, {positions:n}, {num})", "f", "t"),
         Entry("rg.segment_sum({q}, rg.arange({q}.shape[0]) // 2, 3)", "n"),
+        *[Entry(f"rg.segment_{n}({{q}}, {{ids}}, {{n}} + 3)", k)
+          for n, k in (("sum", "n"), ("mean", "f"), ("max", "n"), ("min", "n"), ("prod", "f"),
+                       ("softmax", "f"))],
         Entry("rg.segment_mean({q}, rg.arange({q}.shape[0]) % 3, 4)"),
         Entry("rg.segment_max({q}, rg.arange({q}.shape[0]) % 2, 2)"),
         Entry("rg.segment_prod({q}, rg.arange({q}.shape[0]) % 2, 2)"),
@@ -322,6 +330,10 @@ COMMON: dict[str, list[Entry]] = {
     "sorting": [
         Entry("rg.sort({v}, axis={axis})", "n", "n"),
         Entry("rg.sort({v}, axis={axis}, descending={flag})", "n"),
+        Entry("rg.sort(rg.round({v}), axis={axis})", "f", "n"),
+        Entry("rg.argsort(rg.round({v}), axis={axis}, stable=True)", "f", "n"),
+        Entry("rg.topk(rg.round({q}), {q}.shape[{axis}], {axis})[0]", "f"),
+        Entry("rg.max(rg.round({q}), axis={axis}) - rg.min(rg.sign({q}), axis={axis})", "f"),
         Entry("rg.argsort({v}, axis={axis}, stable=True)", "n", "n"),
         Entry("rg.argsort({v}, axis={axis}, descending=True)", "n"),
         Entry("rg.topk({q}, 1, {axis})[{flag} + 0]", "f", "t"), Entry("rg.msort({v})", "f", "t"),

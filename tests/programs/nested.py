@@ -211,7 +211,77 @@ def cond(draw: Draw) -> Line:
     return call(draw, f"rg.cond(rg.sum({p}) > 0, {f.name}, {g.name}, {a})", (a, p), *bodies)
 
 
+def twice(draw: Draw) -> Line:
+    """One mode of differentiation within the other."""
+    a = draw.pick("f", lambda x: x.dtype.name in REAL)
+    x = draw.samples[a]
+    v = draw.given("f", x.shape, x.dtype.name)
+    body = simple(draw, [x], 3)
+    f = body.name
+    if draw.samples[a].dtype.name != "float64":
+        raise NothingFits  # the cotangent has the dtype of the result
+    back = f"rg.vjp({f}, t)[1](rg.ones_like({f}(t)))[0]"
+    text = draw.r.choice((
+        f"rg.jvp(lambda t: {back}, ({a},), ({v},))[1]",
+        f"rg.vjp(lambda t: rg.jvp({f}, (t,), ({v},))[1], {a})[1](rg.ones_like({f}({a})))[0]",
+        f"rg.jvp(lambda t: rg.jvp({f}, (t,), ({v},))[1], ({a},), ({v},))[1]",
+        f"rg.linearize(lambda t: {back}, {a})[1]({v})",
+    ))  # fmt: skip
+    return call(draw, text, (a, v), body)
+
+
+def custom_forward(draw: Draw) -> Line:
+    """A tangent rule of one's own that says the same as the rule it replaces."""
+    a = draw.pick("f", lambda x: x.dtype.name in REAL)
+    body = simple(draw, [draw.samples[a]], 3, closed=True)
+    f = body.name
+    text = f"rg.custom_jvp({f}, lambda p, t: ({f}(*p), rg.jvp({f}, p, t)[1]))({a})"
+    return call(draw, text, (a,), body, traits="rules")
+
+
+def named(draw: Draw) -> Line:
+    """Compiled for all sizes; equal ones have one name."""
+    a, b = draw.pick("m"), draw.pick("a")
+    xs = [draw.samples[a], draw.samples[b]]
+    body = simple(draw, xs, 4)
+    sizes = sorted({int(n) for x in xs for n in x.shape if n > 1})
+    names = dict(zip(sizes, "NMKLPQRS", strict=False))
+    shapes = {
+        p: " ".join(names.get(int(n), str(n)) for n in x.shape)
+        for p, x in zip(body.parameters, xs, strict=True)
+        if x.ndim
+    }
+    return call(draw, f"rg.jit({body.name}, shapes={shapes})({a}, {b})", (a, b), body)
+
+
+def losses_of_rows(draw: Draw) -> Line:
+    """The gradient of a sum over a map."""
+    a = draw.pick("f", lambda x: x.dtype.name in REAL and x.ndim > 0 and 0 not in x.shape)
+    b = draw.pick("f", lambda x: x.dtype.name in REAL and x.size < 60)
+    body = scalar(draw, [row_of(draw.samples[a]), draw.samples[b]], 3)
+    mapped = f"rg.vmap({body.name}, in_axes=(0, None))"
+    of = draw.r.choice((a, b))
+    given = (f"t, {b}", f"{a}, t")[of == b]
+    text = f"rg.grad(lambda t: rg.sum({mapped}({given})))({of})"
+    return call(draw, text, (a, b), body)
+
+
+def in_a_loop(draw: Draw) -> Line:
+    """Python's loop, of which each step is compiled, or recorded."""
+    c = draw.pick("f", lambda x: x.dtype.name in REAL and x.size < 60)
+    inner, names, result, reads = alike(draw, [draw.samples[c]], 3)
+    body = inner.finished(names, result, reads)
+    how = draw.r.choice(("{}", "rg.jit({})", "rg.checkpoint({})"))
+    name = draw.fresh()
+    then = (
+        f"g{name} = {how.format(body.name)}",
+        "for _ in range(4):",
+        f"    {name} = g{name}({name})",
+    )
+    return Line(name, f"{c} * 1", (c,), (body,), then)
+
+
 NESTED: list[Maker] = [
     vmap, vmap, gradient, per_sample, tangent, pullback, jacobian, second, wrapped, custom, scan,
-    scan, loop, while_loop, cond,
+    scan, loop, while_loop, cond, twice, custom_forward, named, losses_of_rows, in_a_loop,
 ]  # fmt: skip

@@ -110,6 +110,6 @@ def hvp(f: Any, args: Any, v: Any) -> Any:
 
 WORDS: dict[str, Any] = {
     "vmap": vmap, "scan": scan, "fori_loop": fori_loop, "while_loop": while_loop, "cond": cond,
-    "jit": same, "checkpoint": same, "custom_vjp": same, "jacrev": jacobian, "jacfwd": jacfwd,
-    "jacobian": either, "hessian": hessian, "hvp": hvp,
+    "jit": same, "checkpoint": same, "custom_vjp": same, "custom_jvp": same, "jacrev": jacobian,
+    "jacfwd": jacfwd, "jacobian": either, "hessian": hessian, "hvp": hvp,
 }  # fmt: skip

@@ -11,6 +11,7 @@ be made smaller line by line (`shrink.py`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -58,7 +59,7 @@ class Line:
         yield f"{self.name} = {text}"
         yield from self.then
         if noisy:
-            more = ", True" if "rounds" in self.traits else ""
+            more = ", True" if "rounds" in self.all_traits() else ""
             yield f"{self.name} = noise({self.name}{more})"
 
 
@@ -108,7 +109,8 @@ class Program:
 
     def text(self, peer: str = "rg", noisy: bool = False) -> str:
         lines = [t for line in self.lines for t in line.written(peer, noisy)]
-        if noisy:
+        if noisy:  # which needs to know all sizes
+            lines = [re.sub(r", shapes=\{.*?\}", "", line) for line in lines]
             lines = [*(f"{n} = noise({n})" for n in self.inputs), *lines]
         body = "\n".join(f"    {t}" for t in lines)
         outputs = ", ".join(self.outputs)

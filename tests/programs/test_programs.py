@@ -1,7 +1,8 @@
 """Random programs give the same in every way to run them.
 
 One that does not is printed as a script, made smaller. `python -m tests.programs 17 18` runs the
-program of seed 17 again, in all ways.
+program of seed 17 again, in all ways. `make test` and `make test-all` run the same programs each
+time; `make test-exhaustive` also runs some that no run has tried before.
 """
 
 from __future__ import annotations
@@ -9,10 +10,7 @@ from __future__ import annotations
 import inspect
 import random
 import re
-import subprocess
 from collections import Counter
-from pathlib import Path
-from zlib import crc32
 
 import numpy as np
 import pytest
@@ -26,19 +24,7 @@ from tests.programs.generator import ENTRIES, random_program
 from tests.programs.program import Line, Program
 from tests.programs.shrink import shrunk
 
-ROOT = Path(__file__).parents[2]
 COSTLY = [w for w in EVERY if w not in CHEAP and w != "on_wgpu"]
-
-
-def revision() -> int:
-    """A number that is another one for each revision of the source, and the same where there is
-    none to be known."""
-    asked = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
-    try:
-        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=20)
-    except OSError:
-        return 0
-    return crc32(done.stdout.encode())
 
 
 def check(seeds: range, ways: tuple[str, ...], **options: float) -> Counter[str]:
@@ -63,20 +49,33 @@ def check(seeds: range, ways: tuple[str, ...], **options: float) -> Counter[str]
 def test_hundreds_of_programs_mean_what_they_say():
     """The smallest, on the reference backend: as NumPy has them, with loops for maps, and rewritten
     by every pass."""
-    counts = check(range(100), ("plain", "by_numpy"), length=3, nested=0.1)
-    assert counts["plain"] > 90
-    assert counts["by_numpy"] > 15
+    counts = check(range(200), ("plain", "by_numpy"), length=3, nested=0.1)
+    assert counts["plain"] > 180
+    assert counts["by_numpy"] > 30
+
+
+def test_programs_compiled_op_by_op():
+    check(range(200, 240), ("interpreted",), length=3, nested=0.1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_other_programs_for_each_revision(part):
-    """Some of those that no run has tried before; the seeds follow from the revision."""
-    first = 10**6 + revision() % 10**9 * 1000 + part * 100
+def test_programs_in_all_ways(part):
+    """The gradients of some, and a few of the other ways for each of the rest."""
+    first = 1_000_000 + part * 100
     r = random.Random(first)
     check(range(first, first + 8), CHEAP)
     for seed in range(first + 8, first + 14):
         check(range(seed, seed + 1), tuple(r.sample(COSTLY, 4)))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("part", range(10))
+def test_programs_that_no_run_has_tried(part):
+    """Of fresh seeds. What fails tells its seed."""
+    first = random.SystemRandom().randrange(10**7, 10**12)
+    for seed in range(first, first + 100):
+        check(range(seed, seed + 1), (*CHEAP, *random.Random(seed).sample(COSTLY, 3)))
 
 
 @pytest.mark.exhaustive

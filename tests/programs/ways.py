@@ -6,7 +6,7 @@ import random
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +27,9 @@ from tests.programs.program import Array, Program
 
 Values = list[Array]
 Way = Callable[[Program], Values]
+
+
+STEPS = 9  # of a loop
 
 
 class NoSuchWay(Exception):
@@ -125,6 +128,24 @@ def compiled(p: Program) -> Values:
         return eager(p)
 
 
+def returning(p: Program) -> Values:
+    """A loop of eager steps, which are run at once, then recorded, interpreted and compiled."""
+    with _soon_hot():
+        f = p.function()
+        found = [arrays_of(f(*tensors(p))) for _ in range(STEPS)]
+    for k, other in enumerate(found[:-1]):
+        _same(other, found[-1], f"step {k}, beside the last")
+    return found[-1]
+
+
+@contextmanager
+def _soon_hot() -> Iterator[None]:
+    with fresh(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TUNING, "returned_runs", 4)
+        patch.setattr(tiered, "node_cost", lambda node, sizes: 10**4)
+        yield
+
+
 def jitted(p: Program) -> Values:
     _traceable(p)
     f = rg.jit(p.function())
@@ -148,21 +169,39 @@ def two_threads(p: Program) -> Values:
 
 
 def in_a_thread(p: Program) -> Values:
-    found: list[Any] = []
+    return _in_threads([lambda: eager(p)])[0]
 
-    def work() -> None:
+
+def in_threads(p: Program) -> Values:
+    """Several at once, that share inputs and a compiled function."""
+    given = tensors(p)
+    f = p.function()
+    compiled_f = f if "looks" in p.traits() else rg.jit(f)
+    work = [lambda: arrays_of(f(*given)), lambda: arrays_of(compiled_f(*given))] * 2
+    found = _in_threads(work)
+    for k, other in enumerate(found[:-1]):
+        _same(other, found[-1], f"thread {k}, beside the last")
+    return found[-1]
+
+
+def _in_threads(work: Sequence[Callable[[], Values]]) -> list[Values]:
+    found: dict[int, Values] = {}
+    errors: list[BaseException] = []
+
+    def run(k: int) -> None:
         try:
-            with quiet():
-                found.append(eager(p))
+            found[k] = work[k]()
         except BaseException as error:
-            found.append(error)
+            errors.append(error)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    return found[0]
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(len(work))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [found[k] for k in range(len(work))]
 
 
 def taped(p: Program) -> Values:
@@ -372,8 +411,9 @@ def _same(a: Values, b: Values, what: str) -> None:
 # Compared to the bit with `eager`, which is compared with the reference.
 BITS: dict[str, Way] = {
     f.__name__: f for f in (
-        looked_at, recorded, cut, interpreted, compiled, jitted, donated, two_threads, in_a_thread,
-        taped, without_gradients, requiring, checkpointed, as_text, saved, named_sizes,
+        looked_at, recorded, cut, interpreted, compiled, returning, jitted, donated, two_threads,
+        in_a_thread, in_threads, taped, without_gradients, requiring, checkpointed, as_text, saved,
+        named_sizes,
     )
 }  # fmt: skip
 # Compared with the reference, within what rounding may do.
@@ -445,6 +485,15 @@ def backward_recorded(p: Program) -> Values:
     with fresh(recorded=True):
         backward(p)
         return backward(p)
+
+
+def backward_returning(p: Program) -> Values:
+    """Steps of training, of which the first are run at once and the last are compiled."""
+    with _soon_hot():
+        found = [backward(p) for _ in range(STEPS)]
+    for k, other in enumerate(found[:-1]):
+        _same(other, found[-1], f"step {k}, beside the last")
+    return found[-1]
 
 
 def backward_cut(p: Program) -> Values:
@@ -524,7 +573,7 @@ GRADIENTS: dict[str, Way] = {
     f.__name__: f for f in (
         of_plain, backward_reference, grad_of_checkpoint, graph_gradient, tape_gradient,
         torch_gradient, backward, grad_jitted, grad_of_jitted, grad_eager, backward_recorded,
-        backward_cut,
+        backward_cut, backward_returning,
     )
 }  # fmt: skip
 CHEAP_GRADIENTS = (

@@ -14,7 +14,15 @@ import pytest
 
 from scripts.mutation import report, targets
 from scripts.mutation.__main__ import chosen
-from scripts.mutation.campaign import EQUIVALENT, KILLED, SURVIVED, TIMED_OUT, Campaign, Suite
+from scripts.mutation.campaign import (
+    EQUIVALENT,
+    KILLED,
+    SURVIVED,
+    TIMED_OUT,
+    Campaign,
+    Result,
+    Suite,
+)
 from scripts.mutation.equivalents import Equivalents
 from scripts.mutation.mutants import Mutant, mutants_of, parse
 
@@ -125,6 +133,49 @@ def test_a_campaign_tells_what_survived(planted: ModuleType, tmp_path: Path) -> 
     assert planted.scaled(3.0, 2.0) == 6.0
     assert planted.sign_of.__code__.co_names == ()
     assert (tmp_path / "planted.py").read_text() == PLANTED
+
+
+@needs_fork
+def test_coverage_is_kept_of_what_did_not_change(planted: ModuleType, tmp_path: Path) -> None:
+    """After a change of a file the tests that reach it are measured again, and those that fail."""
+    other = tmp_path / "other.py"
+    other.write_text("def double(x):\n    return 2 * x\n")
+    spec = importlib.util.spec_from_file_location("other", other)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    calls = {
+        "sign": lambda: planted.sign_of(2.0) == -2.0,
+        "double": lambda: module.double(2.0) == 4.0,
+        "failing": lambda: False,
+    }
+    names = list(calls)
+    tests = Suite(names, names, lambda i: calls[names[i]]())
+
+    def measured() -> list[str]:
+        said: list[str] = []
+        Campaign(tmp_path, {}, [], Equivalents(), covered=["planted.py", "other.py"],
+                 kept=tmp_path / "coverage.json", say=said.append).run(tests)  # fmt: skip
+        return [line.partition(":")[0] for line in said]
+
+    assert measured() == ["coverage of 3 tests"]
+    assert measured() == []
+    other.write_text("def double(x):\n    return x * 2\n")
+    assert measured() == ["coverage of 2 tests"]  # that of the other file, and the failing one
+
+
+def test_a_run_goes_on_where_another_ended(planted: ModuleType, tmp_path: Path) -> None:
+    """What was noticed stays noticed; what survived, or was not tried, is tried."""
+    mutants = mutants_of(parse(tmp_path / "planted.py"), "planted.py")
+    statuses = [KILLED, SURVIVED, EQUIVALENT, TIMED_OUT]
+    path = tmp_path / "report.json"
+    results = [Result(m, s, "a test") for m, s in zip(mutants, statuses, strict=False)]
+    path.write_text(report.as_json(results))
+    assert report.settled_before(path, mutants) == [
+        Result(mutants[0], KILLED, "a test"), Result(mutants[3], TIMED_OUT, "a test")
+    ]  # fmt: skip
+    assert report.survived_before(path, mutants) == [mutants[1]]
 
 
 @pytest.mark.slow

@@ -285,3 +285,54 @@ def test_a_rule_in_a_loop_may_use_arrays_from_around_it(loop):
     rule = rg.custom_vjp(rg.sin, lambda x: (rg.sin(x), x), lambda x, g: (g * w.detach(),))
     with rg.backend("reference"):
         assert np.isfinite(rg.grad(lambda x: loop(rule, x).sum())(x).numpy()).all()
+
+
+IN_BODIES = {
+    "cond": lambda x: rg.cond(rg.sum(x) > 0, lambda t: t * t, rg.sin, x),
+    "cond in cond": lambda x: rg.cond(
+        rg.sum(x) > 0,
+        lambda t: rg.cond(t[0] < 0, rg.cos, lambda u: rg.exp(u) * t, t), rg.sin, x,
+    ),
+    "scan": lambda x: rg.scan(lambda c, r: (rg.sin(c + r), c * r), x[0], x)[1],
+    "cond in scan": lambda x: rg.scan(
+        lambda c, r: (rg.sin(c + r), rg.cond(r > 0, lambda u: u * r, lambda u: u * u, c)), x[0], x
+    )[1],
+    "while": lambda x: rg.fori_loop(0, 3, lambda i, t: rg.sin(t) * t, x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_BODIES)
+@pytest.mark.sample(1)
+def test_rules_with_loops_and_branches_are_transposed(name):
+    """What a loop or a branch is handed and does not read says nothing about the rule."""
+    f = IN_BODIES[name]
+    x, v = rg.tensor(np.array([0.7, -0.4, 1.1])), rg.tensor(np.array([1.0, 0.5, -2.0]))
+    back = rg.custom_vjp(f, lambda t: (f(t), t), lambda t, g: rg.vjp(f, t)[1](g))
+    forth = rg.custom_jvp(f, lambda p, t: (f(*p), rg.jvp(f, p, t)[1]))
+    exact = rg.jvp(f, (x,), (v,))[1]
+    for tangent in (
+        rg.jvp(back, (x,), (v,))[1],
+        rg.jit(lambda x, v: rg.jvp(back, (x,), (v,))[1])(x, v),
+        rg.jacfwd(back)(x) @ v,
+        rg.vmap(lambda x, v: rg.jvp(back, (x,), (v,))[1])(x[None], v[None])[0],
+    ):
+        np.testing.assert_allclose(tangent.numpy(), exact.numpy(), rtol=1e-12)
+    second = rg.grad(lambda x: rg.sum(rg.sin(rg.jvp(f, (x,), (v,))[1])))(x)
+    found = rg.grad(lambda x: rg.sum(rg.sin(rg.jvp(back, (x,), (v,))[1])))(x)
+    np.testing.assert_allclose(found.numpy(), second.numpy(), rtol=1e-12)
+    exact = rg.grad(lambda x: rg.sum(f(x) * v))(x)
+    np.testing.assert_allclose(rg.grad(lambda x: rg.sum(forth(x) * v))(x).numpy(), exact.numpy())
+
+
+@pytest.mark.parametrize(
+    "bwd",
+    [
+        lambda t, g: (rg.cond(rg.sum(g) > 0, lambda u: u, lambda u: u * 3, g),),
+        lambda t, g: (rg.scan(lambda c, r: (c, rg.abs(r)), 0.0, g)[1],),
+        lambda t, g: (rg.fori_loop(0, 2, lambda i, u: rg.relu(u), g),),
+    ],
+)
+def test_a_rule_that_is_not_linear_within_a_branch_or_a_loop(bwd):
+    f = rg.custom_vjp(rg.sin, lambda t: (rg.sin(t), t), bwd)
+    with pytest.raises(rg.GradientError, match="not linear"):
+        rg.jvp(f, (X,), (Y,))

@@ -59,6 +59,25 @@ def test_a_loop_makes_programs_once(ways):
     assert rg.cache_stats()["misses"] <= before + 1  # the last look
 
 
+@pytest.mark.parametrize("make", [rg.zeros, rg.ones, lambda n: rg.full((n,), -0.5)])
+def test_values_that_are_filled_in_need_no_nodes(ways, make):
+    y = vector(4).requires_grad_()  # whose gradient goes through the gradient
+    for known in (False, True):
+        x = make(4)
+        slope = rg.grad(lambda x: (rg.sin(x) * x * y**2).sum())(x)
+        a, b = x.numpy().astype(np.float64), y.detach().numpy()
+        np.testing.assert_allclose(
+            slope.detach().numpy(), (np.sin(a) + a * np.cos(a)) * b**2, rtol=1e-6, atol=1e-12
+        )
+        slope.sum().backward()
+        np.testing.assert_allclose(
+            y.grad.numpy(), 2 * b * (np.sin(a) + a * np.cos(a)), rtol=1e-6, atol=1e-12
+        )
+        y.grad = None
+        assert ways == ["eager"] * (1 + known)
+    np.testing.assert_array_equal(make(4).numpy(), x.numpy())
+
+
 def test_value_and_gradient_are_one_program():
     step = rg.value_and_grad(lambda x: (rg.tanh(x) * 1.25).sum())
     for _ in range(2):

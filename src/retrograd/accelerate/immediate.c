@@ -373,17 +373,20 @@ typedef struct {
     int64_t *reach; /* for each result, the operands that a gradient goes to */
     Size *inner;    /* sizes that may not be 0 or 1 */
     Py_ssize_t inners;
-    char floating, single; /* whether the result is one, that is computed */
-    double weight;         /* time for an element of the first operand, in nodes */
+    int64_t floating;  /* which outputs are, as a mask */
+    PyObject *make;    /* what a call returns, of a tuple of results; NULL: the one result */
+    int64_t *order;    /* the output that each result is; NULL: the result is for Python */
+    Py_ssize_t items;  /* how many results */
+    double weight;     /* time for an element of the first operand, in nodes */
 } Kernel;
 
 static int kernel_init(Kernel *self, PyObject *args, PyObject *keywords)
 {
-    PyObject *kind, *pattern, *reach, *inner;
-    int floating, single;
+    PyObject *kind, *pattern, *reach, *inner, *make, *order;
+    long long floating;
     if (self->kind != NULL
-        || !PyArg_ParseTuple(args, "OOnnOOppd", &kind, &pattern, &self->names, &self->operands,
-                             &reach, &inner, &floating, &single, &self->weight))
+        || !PyArg_ParseTuple(args, "OOnnOOLOOd", &kind, &pattern, &self->names, &self->operands,
+                             &reach, &inner, &floating, &make, &order, &self->weight))
         return -1;
     if (self->names > NAMES) {
         PyErr_SetString(PyExc_ValueError, "too many names");
@@ -391,8 +394,13 @@ static int kernel_init(Kernel *self, PyObject *args, PyObject *keywords)
     }
     Py_INCREF(kind);
     self->kind = kind;
-    self->floating = (char)floating;
-    self->single = (char)single;
+    self->floating = floating;
+    if (make != Py_None) {
+        Py_INCREF(make);
+        self->make = make;
+    }
+    if (order != Py_None && (self->order = numbers_of(order, &self->items)) == NULL)
+        return -1;
     self->pattern = numbers_of(pattern, &self->sizes);
     self->reach = self->pattern != NULL ? numbers_of(reach, &self->outputs) : NULL;
     self->results = self->outputs;
@@ -404,12 +412,14 @@ static int kernel_traverse(Kernel *self, visitproc visit, void *arg)
 {
     Py_VISIT(TYPE(self));
     Py_VISIT(self->kind);
+    Py_VISIT(self->make);
     return 0;
 }
 
 static int kernel_clear(Kernel *self)
 {
     Py_CLEAR(self->kind);
+    Py_CLEAR(self->make);
     return 0;
 }
 
@@ -431,6 +441,7 @@ static void kernel_dealloc(Kernel *self)
     }
     PyMem_Free(self->pattern);
     PyMem_Free(self->reach);
+    PyMem_Free(self->order);
     free_sizes(self->inner, self->inners);
     release(self);
     Py_DECREF((PyObject *)own);
@@ -973,7 +984,7 @@ static PyObject *hold(PyObject *state, int tracked, int bare)
     return (PyObject *)h;
 }
 
-static PyObject *output_of(PyObject *array, PyObject *call, int freed)
+static PyObject *output_of(PyObject *array, PyObject *call, Py_ssize_t index, int freed)
 {
     Output *made = fresh(output_class);
     if (made == NULL)
@@ -982,6 +993,7 @@ static PyObject *output_of(PyObject *array, PyObject *call, int freed)
     made->array = array;
     Py_INCREF(call);
     made->call = call;
+    made->index = index;
     made->freed = (char)freed;
     return (PyObject *)made;
 }
@@ -1061,15 +1073,48 @@ static void count(Run *run, const Kernel *kernel, const Parts *p)
     }
 }
 
+/* One result of a call that has run, `call` where a gradient may go through it. */
+static PyObject *result_at(const Kernel *kernel, PyObject *array, PyObject *call, Py_ssize_t k,
+                           int freed)
+{
+    PyObject *output;
+    if (call == NULL || !(kernel->floating >> k & 1)) {
+        Py_INCREF(array);
+        return hold(array, 0, 1);
+    }
+    output = output_of(array, call, k, freed);
+    return output != NULL ? hold(output, 1, 0) : NULL;
+}
+
+/* All of them, in the structure that the function gives them. */
+static PyObject *structure_of(const Kernel *kernel, PyObject **arrays, PyObject *call, int freed)
+{
+    PyObject *items, *made;
+    if (kernel->make == NULL)
+        return result_at(kernel, arrays[0], call, 0, freed);
+    items = PyTuple_New(kernel->items);
+    for (Py_ssize_t i = 0; items != NULL && i < kernel->items; i++) {
+        Py_ssize_t k = (Py_ssize_t)kernel->order[i];
+        PyObject *x = result_at(kernel, arrays[k], call, k, freed);
+        if (x == NULL)
+            Py_CLEAR(items);
+        else
+            PyTuple_SetItem(items, i, x);
+    }
+    if (items == NULL || kernel->make == (PyObject *)&PyTuple_Type)
+        return items;
+    made = PyObject_CallFunctionObjArgs(kernel->make, items, NULL);
+    Py_DECREF(items);
+    return made;
+}
+
 /* The result of a call that has run; takes nothing. */
 static PyObject *result_of(Run *run, Kernel *kernel, const Parts *p, PyObject *numbers,
                            PyObject **arrays, Py_ssize_t n, int tracked, PyObject *scope)
 {
-    PyObject *call, *output, *given;
-    if (!tracked) {
-        Py_INCREF(arrays[0]);
-        return hold(arrays[0], 0, 1);
-    }
+    PyObject *call, *result, *given;
+    if (!tracked)
+        return structure_of(kernel, arrays, NULL, 0);
     given = tuple_of(p->arrays, p->operand, arrays, n, p->whole);
     call = given != NULL ? (PyObject *)call_of(kernel, p, numbers, given, scope) : NULL;
     Py_XDECREF(given);
@@ -1077,18 +1122,18 @@ static PyObject *result_of(Run *run, Kernel *kernel, const Parts *p, PyObject *n
         Py_XDECREF(call);
         return NULL;
     }
-    output = output_of(arrays[0], call, p->freed && kernel->floating);
+    result = structure_of(kernel, arrays, call, p->freed);
     Py_DECREF(call);
-    return output != NULL ? hold(output, 1, 0) : NULL;
+    return result;
 }
 
 static PyObject *serve_kernel(Run *run, Kernel *kernel, const Parts *p, const int64_t *names,
                               int grad, PyObject *scope)
 {
     PyObject *arrays[OUTPUTS], *held, *numbers, *result = NULL;
-    int tracked = p->tracked && grad && kernel->floating;
+    int tracked = p->tracked && grad && kernel->floating != 0;
     Brief *brief = tracked ? kernel->tracked : kernel->plain;
-    if (brief == NULL || !kernel->single || (!tracked && p->freed && kernel->floating))
+    if (brief == NULL || kernel->order == NULL || (!tracked && p->freed && kernel->floating))
         return NULL;
     Py_INCREF((PyObject *)brief);
     Py_INCREF(scope);

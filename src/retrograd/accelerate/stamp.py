@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "db499f10"
+STAMP = "1cfca3df"
 
 
 def stamp_of_sources(folder: Path) -> str:

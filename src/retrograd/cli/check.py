@@ -4,6 +4,7 @@ rules of operations right?"""
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -103,6 +104,15 @@ def _check_file(path: Path) -> None:
 
 def _check_function(module: str, name: str, page: Path | None) -> None:
     function = _function(module, name)
+    try:
+        inspect.signature(function).bind()
+    except ValueError:  # of some functions in C nobody knows the arguments
+        pass
+    except TypeError as error:
+        raise click.BadParameter(
+            f"{module}:{name} is called without arguments, but it takes some: {error}; name a "
+            "function that calls it on inputs of your choice"
+        ) from None
     with rg.debug(page=page):
         leaves = pytree.flatten(function())[0]
         for x in leaves:

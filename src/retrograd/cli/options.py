@@ -88,6 +88,11 @@ Dashboard = Annotated[
         help="Show the run on a page in the browser; `retrograd dashboard OUT` shows it later.",
     ),
 ]
+Steps = Annotated[
+    int | None,
+    Option(min=1, help="Steps in all, in place of --epochs.", show_default=False),
+]
+Data = Annotated[Path | None, Option(help="The same, by name.", show_default=False)]
 LogNorms = Annotated[
     bool,
     Option(
@@ -135,6 +140,14 @@ Config = Annotated[
         callback=_read_configuration,
     ),
 ]
+
+
+def by_place_or_name(given: Path | None, data: Path | None, what: str) -> Path:
+    """What was given as an argument or as --data."""
+    path = data if given is None else given
+    if path is None or (given is not None and data is not None):
+        raise click.UsageError(f"give {what} once: by its place, or with --data")
+    return path
 
 
 def is_given(ctx: click.Context, name: str) -> bool:

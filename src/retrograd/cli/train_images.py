@@ -14,9 +14,12 @@ from retrograd.cli.options import (
     Backend,
     Config,
     Dashboard,
+    Data,
     Mesh,
     Processes,
+    Steps,
     board_of,
+    by_place_or_name,
     command,
     computing,
 )
@@ -47,6 +50,7 @@ def train_digits(
     out: Annotated[Path, Option(help="The directory for the run.")] = Path("runs/digits"),
     resume: Resume = False,
     epochs: Epochs = ImageConfig.epochs,
+    steps: Steps = None,
     batch: Batch = ImageConfig.batch,
     lr: Rate = ImageConfig.lr,
     width: Width = ImageConfig.width,
@@ -67,18 +71,22 @@ def train_digits(
     saves a checkpoint; --resume goes on from there, to the same bits as if the run had never
     stopped. Numbers too small to be normal count as zero while training (flush_subnormals).
     """
-    settings = _config(epochs, batch, lr, weight_decay, width, dropout, smoothing, patience, seed)
+    settings = _config(
+        epochs, batch, lr, weight_decay, width, dropout, smoothing, patience, seed, steps
+    )
     click.echo(f"Images: {DIGITS_ORIGIN}")
     _run("digits", images.digits, settings, out, resume, (backend, mesh, processes), dashboard)
 
 
 def train_images(
-    folder: Annotated[Path, Argument(help="A folder with a folder for each class.")],
+    folder: Annotated[Path | None, Argument(help="A folder with a folder for each class.")] = None,
+    data: Data = None,
     out: Annotated[Path, Option(help="The directory for the run.")] = Path("runs/images"),
     size: Annotated[int, Option(min=4, help="Pixels that images are resized to.")] = 64,
     gray: Annotated[bool, Option("--gray", help="Leave colours out.")] = False,
     resume: Resume = False,
     epochs: Epochs = ImageConfig.epochs,
+    steps: Steps = None,
     batch: Batch = 32,
     lr: Rate = ImageConfig.lr,
     width: Width = ImageConfig.width,
@@ -99,23 +107,17 @@ def train_images(
     at meanwhile, and as many to test on. Images are moved and mirrored while training. What is
     written, and --resume, are as of `train digits`.
     """
-    settings = _config(epochs, batch, lr, weight_decay, width, dropout, smoothing, patience, seed)
+    settings = _config(
+        epochs, batch, lr, weight_decay, width, dropout, smoothing, patience, seed, steps
+    )
+
+    path = by_place_or_name(folder, data, "a folder of images")
 
     def task() -> Any:
-        return images.read_folder(folder, size, "L" if gray else "RGB")
+        return images.read_folder(path, size, "L" if gray else "RGB")
 
-    options = {"size": size, "gray": gray}
-    _run(
-        "images",
-        task,
-        settings,
-        out,
-        resume,
-        (backend, mesh, processes),
-        dashboard,
-        folder,
-        options,
-    )
+    options, where = {"size": size, "gray": gray}, (backend, mesh, processes)
+    _run("images", task, settings, out, resume, where, dashboard, path, options)
 
 
 def _config(*values: Any) -> ImageConfig:

@@ -14,9 +14,12 @@ from retrograd.cli.options import (
     Backend,
     Config,
     Dashboard,
+    Data,
     Mesh,
     Processes,
+    Steps,
     board_of,
+    by_place_or_name,
     command,
     computing,
 )
@@ -29,8 +32,9 @@ from retrograd.train.tabular import TabularConfig
 
 
 def train_tabular(
-    file: Annotated[Path, Argument(help="A table: .csv, .tsv or .parquet.")],
     target: Annotated[str, Option(help="The column to learn.")],
+    file: Annotated[Path | None, Argument(help="A table: .csv, .tsv or .parquet.")] = None,
+    data: Data = None,
     task: Annotated[
         Literal["auto", "classification", "regression"],
         Option(help="What the target is; auto: found out."),
@@ -43,6 +47,7 @@ def train_tabular(
         bool, Option("--resume", help="Go on from the latest checkpoint in --out.")
     ] = False,
     epochs: Annotated[int, Option(min=1, help="Passes through the rows, at most.")] = 100,
+    steps: Steps = None,
     batch: Annotated[int, Option(min=1, help="Rows in a step.")] = 256,
     lr: Annotated[float, Option(help="The highest learning rate; it falls to 0.")] = 2e-3,
     width: Annotated[int, Option(min=1, help="Numbers in each layer.")] = 128,
@@ -73,19 +78,20 @@ def train_tabular(
     try:
         settings = TabularConfig(
             target, task, epochs, batch, lr, weight_decay, width, depth, dropout,
-            patience, seed, tuple([c.strip() for c in leave_out.split(",") if c.strip()]),
+            patience, seed, tuple([c.strip() for c in leave_out.split(",") if c.strip()]), steps,
         )  # fmt: skip
     except OptionError as error:
         raise click.BadParameter(str(error)) from None
+    path = by_place_or_name(file, data, "a table")
     started = time.perf_counter()
     with computing(backend, mesh, processes), board_of(dashboard, out) as board:
         outcome = tabular.train(
-            tabular.read_table(file), settings, out,
+            tabular.read_table(path), settings, out,
             resume=resume, reporter=reporter(sys.stdout, "rows"), board=board,
         )  # fmt: skip
     run = outcome.run
     if run.stopped is not None and run.stopped != "early stopping":
-        again = [command(), "train", "tabular", str(file), "--out", str(out)]
+        again = [command(), "train", "tabular", str(path), "--out", str(out)]
         again += ["--config", str(out / "config.toml"), "--resume"]
         click.echo(
             f"Stopped at step {run.step} of {run.steps}; all is saved in {run.checkpoint}. To go "

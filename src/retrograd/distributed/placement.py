@@ -82,6 +82,11 @@ def from_local(tree: Any, sharding: Any, mesh: Mesh | None = None) -> Any:
     return pytree.unflatten(structure, found)
 
 
+def from_rows(array: Any, sharding: Spec, mesh: Mesh, axis: int, rows: Any, size: int) -> Tensor:
+    """The array of which this process has along an axis only its own `rows` of all `size`."""
+    return _tensor(xla.placed_rows(array, mesh, sharding, axis, rows, size))
+
+
 def spec_of(x: Any) -> Spec:
     """How a tensor is divided, one entry for each axis: all None for one that is whole."""
     array = xla.resident(x.value_there()) if isinstance(x, LazyTensor) else None

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from retrograd.distributed.placement import place_by, shard, shard_like
+from retrograd.distributed.placement import from_local, from_rows, place_by, shard, shard_like
 from retrograd.distributed.shardings import Shardings
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.xla.sharding import Mesh, checked_spec, current_mesh
+from retrograd.xla.agreement import agree
+from retrograd.xla.sharding import Mesh, checked_spec, current_mesh, own_rows
+
+Array = np.ndarray[Any, Any]
 
 # Axes of a mesh by what they do where nobody says it: MaxText's names.
 DATA, FULLY_SHARDED, MODEL = "data", "fsdp", "model"
@@ -96,3 +101,38 @@ class Placement:
                 spec = ()
             found.append(shard(x, spec, self.mesh))
         return tuple(found)
+
+    def own_rows(self, size: int) -> Array | None:
+        """Which samples of a batch of `size` this process has to load, ascending: those of its own
+        devices. None for all of them: where no other process has a part, where the batch cannot be
+        divided, and where more than its samples is."""
+        inputs = self.shardings.inputs
+        if not self.mesh.is_multi_process or len(inputs) != 1:
+            return None
+        if size % self.batch_parts:
+            return None
+        rows = own_rows(size, self.mesh, inputs[0])
+        return None if len(rows) == size else rows
+
+    def batch_of_rows(
+        self, arrays: Sequence[Any], rows: Array, size: int, lead: int = 0
+    ) -> tuple[Tensor, ...]:
+        """The arrays of a batch of `size` samples, of which this process has loaded its own `rows`;
+        before the axis of samples there are `lead` others."""
+        found = []
+        for x in arrays:
+            spec = (*[None] * lead, *self.shardings.inputs, *[None] * (x.ndim - lead - 1))
+            found.append(from_rows(x, spec, self.mesh, lead, rows, size))
+        return tuple(found)
+
+    def batch_of_parts(self, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
+        """The arrays of a batch of which each process has loaded a part, behind each other."""
+        return tuple(from_local(list(arrays), self.shardings.inputs[:1], self.mesh))
+
+    def same_data(self, what: str, fingerprint: Any) -> None:
+        """`DistributedError` in all processes where one of them has other data: each loads its own
+        samples of a batch, so nobody would see it."""
+        if self.mesh.is_multi_process:
+            found = json.dumps(fingerprint, sort_keys=True)
+            digest = hashlib.sha256(found.encode()).hexdigest()[:8]
+            agree(f"has {what} with the checksum {digest}", found, "give all the same data")

@@ -19,7 +19,7 @@ from retrograd.eager.conversion import as_array, returned
 from retrograd.eager.fast_path import MISSED
 from retrograd.eager.immediate.call_kind import PLAIN, Unfit, frozen
 from retrograd.eager.immediate.dispatch import run_arrays, run_function, run_whole
-from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.eager.lazy_tensor import LazyTensor, evaluate
 from retrograd.eager.leaf import leaf
 from retrograd.eager.modes import grad_enabled
 from retrograd.eager.program_cache import LOCK
@@ -327,9 +327,15 @@ def computed(
     make: Callable[[Sequence[LazyTensor]], list[LazyTensor]],
 ) -> list[Array] | None:
     """What `make` computes of tensors whose values are all at hand, as `replayed`, but at once;
-    None where there is something to record."""
+    None where there is something to record.
+
+    Tensors that stand for nodes, as gradients through transforms do, are computed first: on nodes
+    nothing is looked up, so that all of this would be made anew each time."""
     if not runs_now():
         return None
+    waiting = [h for h in handles if h._known() is None]
+    if any(h._trace_node is None for h in waiting):
+        evaluate(waiting)
     arrays = []
     for h in handles:
         array = h._known()

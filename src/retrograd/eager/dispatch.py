@@ -200,8 +200,25 @@ def _of_two(f: Callable[..., Any], slow: Callable[..., Any], numbers: bool) -> C
         return slow(x1, x2)
 
     found = with_native_twin(call, 2, op, exchanged)
-    _METHODS[found] = method, swapped
+    _METHODS[found] = (
+        _method(op, _deferring(slow)), _method(exchanged, _deferring(lambda x, a: slow(a, x)))
+    )  # fmt: skip
     return found
+
+
+def _deferring(slow: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator that leaves it to objects such as sparse matrices and linear operators, which are
+    no arrays, but say as NumPy asks for that they compute with arrays."""
+
+    def call(x: Any, other: Any) -> Any:
+        kind = type(other)
+        if not hasattr(kind, "__array__") and (
+            hasattr(kind, "__array_priority__") or getattr(kind, "__array_ufunc__", kind) is None
+        ):
+            return NotImplemented
+        return slow(x, other)
+
+    return call
 
 
 def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:

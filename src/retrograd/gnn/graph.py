@@ -140,16 +140,18 @@ class Graph:
     @property
     def order(self) -> Tensor:
         """Order, levels, CSR and CSC of an acyclic graph in one array (see `ops.dag`), computed
-        once, in linear time. `CycleError` names the nodes of a cycle: at once where nodes have
-        names of their own, otherwise when the order is looked at."""
+        once, in linear time. `CycleError` names the nodes of a cycle: at once where the edges are
+        known, otherwise when the compiled function runs."""
         return self._kept("order", self._ordered)
 
     def _ordered(self) -> Any:
         found = dag_order(self.edges, self.num_nodes)
-        if self.info is not None and self.edges.is_computed and not is_tracing():
+        if self.edges.is_computed and not is_tracing():
             try:
                 found.value()
             except CycleError as error:
+                if self.info is None:
+                    raise
                 raise named_cycle(error, self.info.names.labels) from None
         return found
 

@@ -15,7 +15,14 @@ from retrograd.backend_registry import compile_graph, engine_of
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, evaluate, leaf
 from retrograd.eager.leaf import LEAKED
-from retrograd.eager.modes import active, current_backend, is_tracing, sought, tracing
+from retrograd.eager.modes import (
+    active,
+    current_backend,
+    is_tracing,
+    recording_grad,
+    sought,
+    tracing,
+)
 from retrograd.eager.program_cache import escaped
 from retrograd.errors import (
     ArgumentError,
@@ -386,8 +393,16 @@ class Graph(ir.Graph):
             what.graph, closed=closed, words=words, forward=what.forward, outputs=what.outputs
         )
 
-    def to_svg(self, max_nodes: int = 400, *, closed: bool = True, words: bool = True) -> str:
-        """The graph as a standalone picture, which shows what the page of `show` does at first:
+    def to_svg(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        max_nodes: int = 400,
+        *,
+        closed: bool = True,
+        words: bool = True,
+    ) -> str:
+        """The graph as a standalone picture, also written to `path` where one is given. It shows
+        what the page of `show` does at first:
         functions and layers that were called are closed boxes, with name, formula and source line,
         their gradients beside them. `closed=False` draws every node, `words=False` calls operations
         by their names: `dot_general`, not "matrix product". What would have more than `max_nodes`
@@ -399,7 +414,7 @@ class Graph(ir.Graph):
         (False, True)
         """
         what = self._pictured()
-        return viz.to_svg(
+        text = viz.to_svg(
             what.graph,
             max_nodes,
             closed=closed,
@@ -407,6 +422,9 @@ class Graph(ir.Graph):
             forward=what.forward,
             outputs=what.outputs,
         )
+        if path is not None:
+            write_atomically(path, text.encode(), "picture")
+        return text
 
     def _pictured(self) -> Backward:
         """What static pictures show: a gradient with the names of what it is by."""
@@ -436,7 +454,7 @@ class Graph(ir.Graph):
         >>> g.to_png(getfixture("tmp_path") / "g.png", dpi=144)[:8]  # doctest: +SKIP
         b'\\x89PNG\\r\\n\\x1a\\n'
         """
-        svg = self.to_svg(max_nodes, closed=closed, words=words)
+        svg = self.to_svg(None, max_nodes, closed=closed, words=words)
         return viz.to_png(svg, path, scale=scale, dpi=dpi, dark=dark, transparent=transparent)
 
     def to_pdf(
@@ -451,7 +469,7 @@ class Graph(ir.Graph):
     ) -> bytes:
         """The picture of `to_svg` as a PDF page of its size, with lines and letters, not pixels;
         options as of `to_png`."""
-        svg = self.to_svg(max_nodes, closed=closed, words=words)
+        svg = self.to_svg(None, max_nodes, closed=closed, words=words)
         return viz.to_pdf(svg, path, dark=dark, transparent=transparent)
 
     def to_html(
@@ -613,7 +631,12 @@ class Graph(ir.Graph):
     @classmethod
     def parse(cls, text: str) -> Graph:
         """The graph that `str(graph)` describes, or the file that `save` wrote; `FormatError` says
-        where a text is damaged."""
+        where a text is damaged, `ArgumentError` what is no text."""
+        if not isinstance(text, str):
+            raise ArgumentError(
+                f"Graph.parse takes the text of a graph, not a {type(text).__name__}; "
+                "rg.load_graph(path) reads a file"
+            )
         return parse_graph(text, cls, leaf)
 
     def to_stablehlo(self, sizes: Mapping[str, int] | None = None) -> str:
@@ -688,7 +711,10 @@ def load_graph(path: str | os.PathLike[str]) -> Graph:
         text = read_bytes(path, "graph").decode()
     except UnicodeDecodeError as error:
         raise FormatError(f"{os.fspath(path)} is not a graph: it is not UTF-8 text") from error
-    return Graph.parse(text)
+    try:
+        return Graph.parse(text)
+    except FormatError as error:
+        raise FormatError(f"{os.fspath(path)}: {error}") from None
 
 
 def trace(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Graph:
@@ -716,7 +742,9 @@ def trace(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Graph:
     inputs = [input_node(_type_of(x), n) for x, n in zip(leaves, names, strict=True)]
     assumed = ShapeGuards(inputs)
     try:
-        by_position, by_name = pytree.unflatten(structure, [Tensor(x) for x in inputs])
+        # They require gradients, as what `no_grad` is about has to be cut off.
+        stand_ins = [Tensor(x, x.dtype.is_inexact) for x in inputs]
+        by_position, by_name = pytree.unflatten(structure, stand_ins)
         result = _traced(f, by_position, by_name, assumed)
     finally:
         LEAKED.update(inputs)
@@ -748,7 +776,7 @@ def _need_constants(captured: Sequence[Node], name: str) -> None:
 def _traced(
     f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], assumed: ShapeGuards
 ) -> Any:
-    with tracing(), assumed.watching():
+    with tracing(), recording_grad(), assumed.watching():
         return f(*args, **kwargs)
 
 

@@ -30,6 +30,11 @@ class DType:
         self.itemsize: int = self.dtype.itemsize
 
     @property
+    def char(self) -> str:
+        """NumPy's letter for it, which code asks for that joins dtypes; see `numpy.dtype.char`."""
+        return str(self.dtype.char)
+
+    @property
     def is_float(self) -> bool:
         return self.kind == "float"
 

@@ -33,6 +33,9 @@ BY_TYPE: dict[str, type[Pretrained]] = {
     "llama": Llama,
     "mistral": Llama,
     "qwen2": Llama,
+    "qwen3": Llama,
+    "phi3": Llama,
+    "gemma": Llama,
     "resnet": ResNet,
 }
 

@@ -157,9 +157,9 @@ class CausalLM(Pretrained):
         """How many positions there are; None for no limit."""
         return None
 
-    def _for_generation(self, tokens: int) -> Self:
-        """A model in evaluation of the same weights, as it is best for so many steps of few
-        tokens; this one stays as it is, also for other threads."""
+    def _for_generation(self) -> Self:
+        """A model in evaluation of the same weights; this one stays as it is, also for other
+        threads."""
         leaves, structure = pytree.flatten(self)
         return pytree.unflatten(structure, leaves).eval()
 

@@ -67,7 +67,7 @@ def generate(
         return Tensor.of(prompt)
     used, there = _left_padded(prompt, present)
     with rg.no_grad():
-        ready, key = model._for_generation(count), repr(model.config)
+        ready, key = model._for_generation(), repr(model.config)
         state = _begin(choice, slots, key)(ready, used, there, warmth, share, generator)
         made, number = _loop(choice, ends, key)(
             ready, state, np.int64(length), count, warmth, share, filler

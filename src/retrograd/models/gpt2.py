@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import retrograd as rg
 from retrograd import nn
@@ -25,7 +25,6 @@ from retrograd.models.causal_lm import (
 )
 from retrograd.models.config import Config
 from retrograd.nn.module.parameter import Parameter
-from retrograd.tuning import TUNING
 
 
 @dataclass(frozen=True)
@@ -96,11 +95,8 @@ class Conv1D(nn.Module):
         self.nf, self.nx = nf, nx
         self.weight = Parameter(nn.init.normal((nx, nf), 0.0, 0.02))
         self.bias = Parameter(nn.init.zeros((nf,)))
-        self.turned = False  # whether the weight is `[out, in]`, in a copy for few rows of x
 
     def forward(self, x: Any) -> Tensor:
-        if self.turned:
-            return nn.functional.linear(x, self.weight, self.bias)
         return x @ self.weight + self.bias
 
     def extra_repr(self) -> str:
@@ -234,16 +230,6 @@ class GPT2(CausalLM):
             return self.lm_head(states)
         return nn.functional.linear(states, self.transformer.wte.weight)
 
-    def _for_generation(self, tokens: int) -> Self:
-        """With weights `[out, in]` where there are enough tokens that it pays: the product with one
-        row reads them several times as fast."""
-        ready = super()._for_generation(tokens)
-        if tokens >= TUNING.turned_weight_tokens:
-            maps = [m for m in ready.modules() if isinstance(m, Conv1D)]
-            for m, weight in zip(maps, _turned([m.weight for m in maps]), strict=True):
-                m.weight, m.turned = Parameter.standing_for(weight, False), True
-        return ready
-
     def _cache_shape(self) -> tuple[int, int, int]:
         config = self.config
         return config.n_layer, config.n_head, config.n_embd // config.n_head
@@ -251,9 +237,3 @@ class GPT2(CausalLM):
     @property
     def _longest(self) -> int | None:
         return self.config.n_positions
-
-
-@rg.jit
-def _turned(weights: Any) -> Any:
-    """Matrices with their axes swapped."""
-    return [w.mT for w in weights]

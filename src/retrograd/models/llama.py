@@ -1,4 +1,4 @@
-"""Llama (Touvron et al., arXiv:2302.13971) and its like: Mistral, Qwen2."""
+"""Llama (Touvron et al., arXiv:2302.13971) and its like: Mistral, Qwen2 and 3, Phi-3, Gemma."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import retrograd as rg
 from retrograd import nn
 from retrograd.errors import OptionError
+from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.models.activations import activations, need_activation
 from retrograd.models.causal_lm import (
@@ -23,20 +24,40 @@ from retrograd.models.causal_lm import (
     split_heads,
 )
 from retrograd.models.config import NOTHING, Config
-from retrograd.models.rotary import rope_settings, turned, turns
+from retrograd.models.rotary import TRAINED, rope_settings, turned, turns
+from retrograd.nn.module.parameter import Parameter
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 ARCHITECTURES = {
     "llama": "LlamaForCausalLM",
     "mistral": "MistralForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "phi3": "Phi3ForCausalLM",
+    "gemma": "GemmaForCausalLM",
 }
+# What the types leave to their defaults, where these are not Llama's.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "mistral": {
+        "sliding_window": 4096, "num_key_value_heads": 8, "max_position_embeddings": 131072,
+    },
+    "qwen2": {"max_position_embeddings": 32768},
+    "qwen3": {"max_position_embeddings": 32768, "head_dim": 128},
+    "phi3": {"max_position_embeddings": 4096, "rms_norm_eps": 1e-5},
+    "gemma": {
+        "max_position_embeddings": 8192, "head_dim": 256, "hidden_act": "gelu_pytorch_tanh",
+        "tie_word_embeddings": True, "pad_token_id": 0, "eos_token_id": 1, "bos_token_id": 2,
+    },
+}  # fmt: skip
+WITHOUT_WINDOW = "llama", "gemma"
 
 
 @dataclass(frozen=True)
 class LlamaConfig(Config):
-    """The settings of Llama, Mistral and Qwen2, with the names and defaults of
-    `transformers.LlamaConfig`; `kind` is "llama", "mistral" or "qwen2".
+    """The settings of Llama and its like, with the names and defaults of
+    `transformers.LlamaConfig`; `kind` is "llama", "mistral", "qwen2", "qwen3" (whose queries and
+    keys are normalised), "phi3" (whose matrices are fused) or "gemma" (whose embeddings are scaled,
+    and whose norms multiply by 1 + weight).
 
     `sliding_window` is how many tokens back the layers look that `layer_types` calls
     "sliding_attention" (all of them by default); `rope_parameters` how positions turn:
@@ -51,14 +72,19 @@ class LlamaConfig(Config):
     """
 
     model_type = "llama"
-    accepted_types = ("mistral", "qwen2")
+    accepted_types = ("mistral", "qwen2", "qwen3", "phi3", "gemma")
     ignored: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("id2label", "label2id", "num_labels"), "of a head that is not here"
-    ) | {"max_window_layers": "layer_types says which layers look how far back"}
+    ) | {
+        "max_window_layers": "layer_types says which layers look how far back",
+        "embd_pdrop": "Phi-3 of transformers has no dropout there",
+    }
 
     unsupported: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "rope_interleaved": NOTHING,
         "use_mrope": NOTHING,
+        "resid_pdrop": NOTHING,
+        "use_bidirectional_attention": NOTHING,
     }
 
     vocab_size: int = 32000
@@ -102,8 +128,10 @@ class LlamaConfig(Config):
             raise OptionError(f"kind is one of {', '.join(ARCHITECTURES)}, not {self.kind!r}")
         if self.sliding_window is not None:
             self._positive("sliding_window")
-            if self.kind == "llama":
-                raise OptionError("Llama has no sliding_window; with one it is of kind 'mistral'")
+            if self.kind in WITHOUT_WINDOW:
+                raise OptionError(
+                    f"{self.kind.title()} has no sliding_window; with one it is of kind 'mistral'"
+                )
         if self._width % 2:
             raise OptionError(f"rotary positions turn pairs: head_dim is even, not {self.head_dim}")
         need_activation(self.hidden_act, "hidden_act")
@@ -149,7 +177,7 @@ class LlamaConfig(Config):
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any], ignore: Iterable[str] = ()) -> Self:
-        """See `Config.from_dict`. What Mistral and Qwen2 leave to their defaults is filled in."""
+        """See `Config.from_dict`. What a type leaves to its defaults is filled in."""
         found = dict(settings)
         kind = found.get("model_type", cls.model_type)
         theta, scaling = found.pop("rope_theta", None), found.pop("rope_scaling", None)
@@ -157,13 +185,13 @@ class LlamaConfig(Config):
         if theta is not None and isinstance(given, Mapping | None):
             given = {"rope_theta": theta, **(given or {})}
         found["rope_parameters"] = given
-        if kind == "mistral":
-            found.setdefault("sliding_window", 4096)
-            found.setdefault("num_key_value_heads", 8)
-            found.setdefault("max_position_embeddings", 131072)
-        if kind == "qwen2":
-            found.setdefault("max_position_embeddings", 32768)
-            _fill_qwen2(found)
+        found = {**DEFAULTS.get(str(kind), {}), **found}
+        if kind in ("qwen2", "qwen3"):
+            _fill_windows(found)
+        elif kind == "phi3":
+            _fill_trained(found)
+        elif kind == "gemma" and (activation := found.pop("hidden_activation", None)):
+            found["hidden_act"] = activation
         found.pop("use_sliding_window", None)
         return super().from_dict({**found, "kind": kind}, ignore)
 
@@ -171,21 +199,38 @@ class LlamaConfig(Config):
         """The settings as `config.json` has them, for the class of `kind`."""
         found = super().to_dict()
         kind = found["model_type"] = found.pop("kind")
-        if kind == "llama" and self.sliding_window is None:
-            for name in ("sliding_window", "layer_types"):
-                del found[name]
-        if kind == "mistral":
-            del found["layer_types"]
-        if kind != "llama":
-            del found["attention_bias"], found["mlp_bias"]
-        if kind == "qwen2":
+        for name in _not_written(kind):
+            del found[name]
+        if kind in ("qwen2", "qwen3"):
             found["layer_types"] = list(self._types)
             found["use_sliding_window"] = self.sliding_window is not None
+        if kind == "phi3":
+            assert self.rope_parameters is not None
+            if trained := self.rope_parameters.get(TRAINED):
+                found[TRAINED] = trained
         return found
 
 
-def _fill_qwen2(found: dict[str, Any]) -> None:
-    """The defaults of Qwen2: a window only where it says so, in the layers from the one it says."""
+def _not_written(kind: str) -> list[str]:
+    """The settings that a type of transformers does not have."""
+    found = [] if kind in ("llama", "qwen3", "gemma") else ["attention_bias"]
+    found += [] if kind == "llama" else ["mlp_bias"]
+    found += ["sliding_window"] if kind in WITHOUT_WINDOW else []
+    return found + ([] if kind in ("qwen2", "qwen3") else ["layer_types"])
+
+
+def _fill_trained(found: dict[str, Any]) -> None:
+    """Phi-3 says apart from the scaling of positions how many it was trained with."""
+    trained, scaling = found.pop(TRAINED, None), found["rope_parameters"]
+    if trained is None or not isinstance(scaling, Mapping):
+        return
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    if kind not in (None, "default"):
+        found["rope_parameters"] = {TRAINED: trained, **scaling}
+
+
+def _fill_windows(found: dict[str, Any]) -> None:
+    """The defaults of Qwen: a window only where it says so, in the layers from the one it says."""
     count = found.get("num_hidden_layers", 32)
     if not found.get("use_sliding_window", False):
         found["sliding_window"] = None
@@ -206,17 +251,36 @@ class LlamaAttention(nn.Module):
         self.window = config.window(layer)
         self.scale = 1 / math.sqrt(width)
         of_qkv = config.attention_bias or config.kind == "qwen2"
-        size = config.hidden_size
-        self.q_proj = nn.Linear(size, self.heads * width, of_qkv)
-        self.k_proj = nn.Linear(size, self.shared * width, of_qkv)
-        self.v_proj = nn.Linear(size, self.shared * width, of_qkv)
-        self.o_proj = nn.Linear(self.heads * width, size, config.attention_bias)
+        size, count, shared = config.hidden_size, self.heads * width, self.shared * width
+        self.sizes = count, count + shared
+        if config.kind == "phi3":
+            self.qkv_proj = nn.Linear(size, count + 2 * shared, of_qkv)
+        else:
+            self.q_proj = nn.Linear(size, count, of_qkv)
+            self.k_proj = nn.Linear(size, shared, of_qkv)
+            self.v_proj = nn.Linear(size, shared, of_qkv)
+        self.o_proj = nn.Linear(count, size, config.attention_bias)
+        self.q_norm = self.k_norm = None
+        if config.kind == "qwen3":
+            self.q_norm, self.k_norm = (nn.RMSNorm(width, config.rms_norm_eps) for _ in range(2))
+        self.fused = config.kind == "phi3"
         self.dropout = dropout
 
+    def _projected(self, x: Tensor) -> list[Tensor]:
+        """Queries, keys and values, `[B, heads, T, width]` each."""
+        if self.fused:
+            y, (a, b) = self.qkv_proj(x), self.sizes
+            parts = [y[..., :a], y[..., a:b], y[..., b:]]
+        else:
+            parts = [self.q_proj(x), self.k_proj(x), self.v_proj(x)]
+        counts = self.heads, self.shared, self.shared
+        return [split_heads(y, count) for y, count in zip(parts, counts, strict=True)]
+
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Any, past: Any) -> Any:
-        q = turned(split_heads(self.q_proj(x), self.heads), cos, sin)
-        k = turned(split_heads(self.k_proj(x), self.shared), cos, sin)
-        v = split_heads(self.v_proj(x), self.shared)
+        q, k, v = self._projected(x)
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = self.q_norm(q), self.k_norm(k)
+        q, k = turned(q, cos, sin), turned(k, cos, sin)
         seen = Visible(mask, self.window)
         y, kept = cached_attention(q, k, v, past, seen, self.dropout, self.scale)
         return self.o_proj(merge_heads(y)), kept
@@ -227,13 +291,40 @@ class LlamaMLP(nn.Module):
 
     def __init__(self, config: LlamaConfig) -> None:
         size, inner, bias = config.hidden_size, config.intermediate_size, config.mlp_bias
-        self.gate_proj = nn.Linear(size, inner, bias)
-        self.up_proj = nn.Linear(size, inner, bias)
+        self.fused = config.kind == "phi3"
+        if self.fused:
+            self.gate_up_proj = nn.Linear(size, 2 * inner, bias)
+        else:
+            self.gate_proj = nn.Linear(size, inner, bias)
+            self.up_proj = nn.Linear(size, inner, bias)
         self.down_proj = nn.Linear(inner, size, bias)
         self.activation = config.hidden_act
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down_proj(activations()[self.activation](self.gate_proj(x)) * self.up_proj(x))
+        if self.fused:
+            gate, up = rg.split(self.gate_up_proj(x), 2, axis=-1)
+        else:
+            gate, up = self.gate_proj(x), self.up_proj(x)
+        return self.down_proj(activations()[self.activation](gate) * up)
+
+
+class GemmaNorm(nn.Module):
+    """`x / sqrt(mean(x²) + eps) * (1 + weight)`, in float32 where x is of half precision."""
+
+    def __init__(self, size: int, eps: float) -> None:
+        self.weight, self.eps = Parameter(nn.init.zeros((size,))), eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        kind = rg.float64 if x.dtype is rg.float64 else rg.float32
+        weight = self.weight.astype(kind) + 1
+        return nn.functional.rms_norm(x.astype(kind), weight.shape, weight, self.eps).astype(
+            x.dtype
+        )
+
+
+def _norm(config: LlamaConfig) -> nn.Module:
+    kind = GemmaNorm if config.kind == "gemma" else nn.RMSNorm
+    return kind(config.hidden_size, config.rms_norm_eps)
 
 
 class LlamaLayer(nn.Module):
@@ -242,8 +333,8 @@ class LlamaLayer(nn.Module):
     def __init__(self, config: LlamaConfig, layer: int, dropout: nn.Module) -> None:
         self.self_attn = LlamaAttention(config, layer, dropout)
         self.mlp = LlamaMLP(config)
-        self.input_layernorm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
-        self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.input_layernorm = _norm(config)
+        self.post_attention_layernorm = _norm(config)
 
     def forward(
         self, x: Tensor, cos: Tensor, sin: Tensor, mask: Any, past: nn.KVCache | None
@@ -262,12 +353,12 @@ class LlamaModel(nn.Module):
         dropout = shared_dropout(config.attention_dropout)
         count = config.num_hidden_layers
         self.layers = nn.ModuleList([LlamaLayer(config, i, dropout) for i in range(count)])
-        self.norm = nn.RMSNorm(size, config.rms_norm_eps)
+        self.norm = _norm(config)
 
 
 class Llama(CausalLM):
-    """Llama, Mistral or Qwen2 with the language-modelling head: `transformers.LlamaForCausalLM`,
-    `MistralForCausalLM`, `Qwen2ForCausalLM`.
+    """Llama, Mistral, Qwen2, Qwen3, Phi-3 or Gemma with the language-modelling head:
+    `transformers.LlamaForCausalLM` and so on.
 
     `model(tokens)` of `[B, T]` integers gives the logits of each next token, `[B, T, vocab_size]`.
     `attention_mask` `[B, T]` is 0 at padding, `position_ids` `[T]` or `[B, T]` are by default
@@ -308,6 +399,11 @@ class Llama(CausalLM):
         """The class of transformers that loads what is saved."""
         return ARCHITECTURES[self.config.kind]
 
+    def _initial(self, name: str, p: Tensor, generator: Generator | None) -> Tensor:
+        if self.config.kind == "gemma" and name.endswith("norm.weight"):
+            return nn.init.zeros(p.shape)
+        return super()._initial(name, p, generator)
+
     def _copies(self) -> dict[str, str]:
         return {} if self.lm_head is not None else {"lm_head.weight": "model.embed_tokens.weight"}
 
@@ -316,6 +412,8 @@ class Llama(CausalLM):
     ) -> tuple[Tensor, list[Any]]:
         body, config = self.model, self.config
         x = body.embed_tokens(tokens)
+        if config.kind == "gemma":
+            x = x * rg.asarray(math.sqrt(config.hidden_size), dtype=x.dtype)
         cos, sin = turns(config.rope_parameters, config.head_dim, positions, x.dtype)
         if cos.ndim == 3:  # positions of each row, the same in all heads
             cos, sin = rg.expand_dims(cos, axis=1), rg.expand_dims(sin, axis=1)

@@ -122,7 +122,7 @@ class DotGeneral(BilinearOp):
             at = n
         else:
             y = DotGeneral(self.a_contract, vp[0], self.a_batch, vp[1])(a, b)
-            at = n + len(self.free_axes(a.type.rank, b.type.rank - 1)[0])
+            at = a.type.rank - len(self.a_contract)  # behind what a brings
         return permute(y, (at, *(i for i in range(y.type.rank) if i != at)))
 
 

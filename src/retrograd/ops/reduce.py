@@ -259,8 +259,8 @@ class LogSumExp(Reduction):
         wide, top = (cast(v, float32) if v.dtype.is_half else v for v in (x, StopGradient()(y)))
         e = exp(wide - self.back(drop_if(eq(top, full(-math.inf, top.type)), top), wide))
         total = ReduceSum(self.axes)(e)
-        some = (total > 0) & isfinite(top)
-        return cast(e / self.back(select(some, total, full(1, total.type)), e), x.dtype)
+        some = select(isfinite(top), total, full(1, total.type))  # where not, e is 0 or NaN
+        return cast(e / self.back(some, e), x.dtype)
 
 
 @declare

@@ -63,9 +63,7 @@ def fail(op: Op, x: TensorType, why: str) -> ShapeError:
 
 def gaps(size: int | Dim) -> int | Dim:
     """The number of gaps between that many elements, `max(size - 1, 0)`."""
-    if isinstance(size, Dim):
-        return size - (2 * size) // (size + 1)  # the quotient is min(size, 1)
-    return size - 1 if size else 0
+    return size - (2 * size) // (size + 1)  # the quotient is min(size, 1)
 
 
 @declare

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from retrograd.ir import (
     Graph,
@@ -34,8 +34,9 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import Reduction
 from retrograd.passes.constants import splat
-from retrograd.passes.rewrite import Rule, RuleSet, with_new_inputs
+from retrograd.passes.rewrite import Rule, RuleSet, rewrite, sealed, with_new_inputs
 
+G = TypeVar("G", bound=Graph)
 Optimize = Callable[[Graph], Graph]
 Results = dict[int, Node]  # of a node of several results, those that are read
 
@@ -84,6 +85,25 @@ def _pruning(graph: Graph) -> Rule:
 
 
 PRUNE = RuleSet("prune loops", _pruning)  # nothing computed that nobody reads
+ROUNDS = 8  # each loop that reads another is one; see `pipeline.py`
+
+
+def pruned(graph: G) -> G:
+    """The graph without operands of loops and choices that no result depends on, nor what only
+    these were computed for: the same inputs and outputs."""
+
+    def run(graph: Graph) -> Graph:
+        for _ in range(ROUNDS):
+            result = rewrite(rewrite(graph, _PRUNED_INSIDE), PRUNE)
+            if result is graph:
+                break
+            graph = result
+        return graph
+
+    return sealed(graph, run)
+
+
+_PRUNED_INSIDE = inner_graphs(pruned)
 
 
 def _results(op: Op, inputs: Sequence[Node], kept: Sequence[int]) -> Results:

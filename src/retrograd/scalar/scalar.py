@@ -13,6 +13,7 @@ import numpy as np
 
 from retrograd import viz
 from retrograd.errors import DTypeError, GradientError, HistoryWarning, TraceError
+from retrograd.files import write_atomically
 from retrograd.gc_paused import gc_paused
 from retrograd.graph.graph import Graph
 from retrograd.scalar.graph_export import to_dot, to_graph, to_svg, value_html, value_svg
@@ -181,9 +182,13 @@ class Scalar(RowHandle):
         """The history as Graphviz text, with number and gradient of every value."""
         return to_dot(*self._position())
 
-    def to_svg(self) -> str:
-        """The history as a standalone picture, with number and gradient of every value."""
-        return to_svg(*self._position())
+    def to_svg(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The history as a standalone picture, with number and gradient of every value; also
+        written to `path` where one is given."""
+        text = to_svg(*self._position())
+        if path is not None:
+            write_atomically(path, text.encode(), "picture")
+        return text
 
     def to_png(
         self,

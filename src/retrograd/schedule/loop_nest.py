@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from retrograd.ir import Dim, DType, Shape
+from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.ops.reduce import ReduceSum
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
@@ -139,6 +140,19 @@ class ColumnReduction(ReductionNest):
     __slots__ = ()
 
     kind = "column"
+
+
+def streams(nest: LoopNest) -> bool:
+    """Whether a nest adds products with a matrix that is so large that its rows should be read
+    along their columns, several at a time, however few rows pass by."""
+    if not nest.is_column_contraction or nest.kept != len(nest.loops) - 1:
+        return False
+    n, k = nest.loops[nest.vec], nest.loops[-1]
+    if isinstance(n, Dim) or isinstance(k, Dim) or nest.accumulator is None:
+        return False
+    size = n * k * nest.accumulator.itemsize
+    long_enough = TUNING.streamed_rows <= k <= PRODUCTS.group
+    return nest.accumulator.is_float and long_enough and size >= TUNING.streamed_bytes
 
 
 class ArgReduction(LoopNest):

@@ -229,12 +229,8 @@ def matching(value: Any, like: Node, what: Callable[[], str]) -> Node:
     """A cotangent or tangent as a node of the type of what it belongs to."""
     if is_weak(like):
         like = wide(like)
-        if (
-            isinstance(value, LazyTensor)
-            and value.dtype.kind == like.dtype.kind
-            and not value.shape
-        ):
-            return rounded(value.node, like.dtype)
+        if isinstance(value, LazyTensor) and value.dtype.kind == like.dtype.kind:
+            value = Tensor(rounded(value.node, like.dtype))
     node = (
         value.node if isinstance(value, LazyTensor) else leaf(np.array(as_array(value, like.dtype)))
     )

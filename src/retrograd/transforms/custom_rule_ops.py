@@ -16,11 +16,12 @@ from retrograd.eager.listeners import unlisted
 from retrograd.eager.modes import recording_grad
 from retrograd.errors import GradientError
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.ir import Node, Trait, full, reachable, substitute
+from retrograd.ir import Graph, Node, Trait, full, reachable, substitute
 from retrograd.ops.complex import conj
 from retrograd.ops.control.body import is_within_body
 from retrograd.ops.control.custom import CustomRule
 from retrograd.ops.leaf import constant, input_node
+from retrograd.passes.loops import pruned
 from retrograd.tracing.scope import wanted
 
 Maybe = Sequence[Node | None]
@@ -152,15 +153,30 @@ def _without_arrays(parts: Maybe, given: Sequence[Node], name: str) -> Maybe:
     return [None if p is None else next(found) for p in parts]
 
 
-def _linear(parts: Maybe, placeholders: Sequence[Node], name: str, what: str) -> Maybe:
-    """The results of a transposed rule, which do not depend on what it was transposed in."""
-    found = reachable([p for p in parts if p is not None])
-    if not set(placeholders).isdisjoint(found):
+def _linear(
+    parts: Maybe, placeholders: Sequence[Node], given: Sequence[Node], name: str, what: str
+) -> Maybe:
+    """The results of a transposed rule, which do not depend on what it was transposed in, but on
+    what is given. Loops and branches may be handed what they do not read."""
+    own = set(placeholders)
+    ends = [p for p in parts if p is not None]
+    if not own.isdisjoint(reachable(ends, stop=given)):
+        ends = list(pruned(_between([*placeholders, *given], ends)).outputs)
+        found = iter(ends)
+        parts = [None if p is None else next(found) for p in parts]
+    if not own.isdisjoint(reachable(ends, stop=given)):
         raise GradientError(
             f"the rule of {name} is not linear in its {what}s, so it cannot be used in the other "
             "mode of differentiation; give a rule for that mode"
         )
     return parts
+
+
+def _between(given: Sequence[Node], ends: Sequence[Node]) -> Graph:
+    """The graph from what is given, and from what else stands for values, to the ends."""
+    found = reachable(ends, stop=given)
+    around = [n for n in found if Trait.PLACEHOLDER in n.prim.traits]
+    return Graph(list(dict.fromkeys([*given, *around])), ends)
 
 
 def _transposed(outputs: Maybe, start: Maybe, wrt: Sequence[Node]) -> list[Node | None]:
@@ -259,8 +275,9 @@ class ReverseRule(CustomRule):
         wrt = [g for g in gs if g is not None]
         count = len(self.arguments.at)
         parts = self.vjp(gs, ys, xs)[:count]
-        found = iter(_linear(
-            _transposed(parts, tangents[:count], wrt), wrt, self.name, "cotangent"))  # fmt: skip
+        given = [*xs, *ys, *[t for t in tangents if t is not None]]
+        moved = _transposed(parts, tangents[:count], wrt)
+        found = iter(_linear(moved, wrt, given, self.name, "cotangent"))
         return [None if g is None else next(found) for g in gs]
 
 
@@ -341,5 +358,6 @@ class ForwardRule(CustomRule):
         ts = [input_node(x.type) if x.dtype.is_inexact else None for x in xs]
         wrt = [t for t in ts if t is not None]
         out = self.jvp(ts, ys, xs)
-        found = iter(_linear(_transposed(out, gs, wrt), wrt, self.name, "tangent"))
+        given = [*xs, *ys, *[g for g in gs if g is not None]]
+        found = iter(_linear(_transposed(out, gs, wrt), wrt, given, self.name, "tangent"))
         return [None if t is None else next(found) for t in ts]

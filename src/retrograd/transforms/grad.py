@@ -274,7 +274,7 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
         pairs = [(y, g) for y, g in zip(outputs, start, strict=True) if y.dtype.is_inexact]
         ends = [y for y, _ in pairs]
         tell_gradient(ends, [wide(n) for n in inner])
-        found = pullback(ends, [g for _, g in pairs], [wide(n) for n in inner])
+        found = pullback([wide(y) for y in ends], [g for _, g in pairs], [wide(n) for n in inner])
         found = gradients(found, inner, ends)
         again = is_tracked(found)
         slopes: tuple[Any, ...] = pytree.unflatten(structure, tensors(found, inner, again))

@@ -33,6 +33,7 @@ from retrograd.eager.weak_types import is_weak
 from retrograd.ir import Node, full
 from retrograd.ops.elementwise import add
 from retrograd.ops.identity import Alias
+from retrograd.ops.leaf import Constant
 from retrograd.runtime.executors.nan_observer import CHECKED
 from retrograd.tracing.scope import argument
 
@@ -94,22 +95,35 @@ def _is_recorded(x: LazyTensor) -> bool:
 
 def _computed(leaves: Sequence[Any]) -> bool:
     """Have the values of arguments at hand; False where that is not for a transform to do."""
-    waiting = [x for x in leaves if isinstance(x, LazyTensor) and not x.is_computed]
+    waiting = [x for x in leaves if isinstance(x, LazyTensor) and not _at_hand(x)]
     if any(x._trace_node is None and not is_weak(x.leaf_or_node) for x in waiting):
         return False
     evaluate(waiting)
     return True
 
 
+def _at_hand(x: LazyTensor) -> bool:
+    """Whether a value needs no computing: it is known, or as `zeros` and `full` make it."""
+    state = x._state
+    return x.is_computed or (isinstance(state, Node) and isinstance(state.prim, Constant))
+
+
 def fresh_leaves(nodes: Sequence[Node]) -> list[Node] | None:
     """Leaves with the same values and identities of their own, if all are plain constants."""
+    arrays = []
     for node in nodes:
         prim = node.prim
-        if not isinstance(prim, ConcreteLeaf) or not node.dtype.is_inexact:
+        if not node.dtype.is_inexact:
+            return None
+        if isinstance(prim, Constant):
+            arrays.append(prim.filled())
+            continue
+        if not isinstance(prim, ConcreteLeaf):
             return None
         if prim.grad_fn is not None or leaf_handle(node) is not None:
             return None
-    return [leaf(node.prim.array, node.name, node.type) for node in nodes]  # type: ignore[attr-defined]
+        arrays.append(prim.array)
+    return [leaf(a, node.name, node.type) for a, node in zip(arrays, nodes, strict=True)]
 
 
 def release(inner: Sequence[LazyTensor]) -> None:

@@ -42,6 +42,7 @@ from retrograd.ops.reduce import ReduceSum
 
 Array = np.ndarray[Any, Any]
 Vary = Callable[[Array, int], Array]
+Given = Callable[..., Array]  # the last input of an op that passes it on, from the others
 STEP = 1e-3  # of the finite differences; their error is of the order STEP**4 and eps / STEP
 TOLERANCE = 1e-7
 
@@ -85,11 +86,13 @@ def check_gradient(
     wrt: Sequence[int],
     order: int = 1,
     unchecked: Sequence[int] = (),
+    given: Given | None = None,
 ) -> None:
     """The reverse rule, applied `order` times, against finite differences of one order less.
 
     `wrt` lists the inputs that the op is differentiable in, `unchecked` those in which it has a
-    derivative that is not to be compared; for the others the rule must give None.
+    derivative that is not to be compared; for the others the rule must give None. Of an op that
+    passes on its last input, and knows its derivative, `given` computes that from the others.
     """
     rng = np.random.default_rng(0)
     inputs = placeholders(arrays)
@@ -105,11 +108,13 @@ def check_gradient(
     found = run(gradient, arrays)
     for i, g in zip(wrt, found, strict=True):
         for t in _directions(arrays[i], rng):
-            expected = difference(Graph(inputs, [s]), arrays, {i: t})[0]
+            expected = difference(Graph(inputs, [s]), arrays, {i: t}, given)[0]
             compare(f"order {order} derivative of {op} by input {i}", inner(g, t), expected)
 
 
-def check_tangent(op: Op, arrays: Sequence[Array], wrt: Sequence[int]) -> None:
+def check_tangent(
+    op: Op, arrays: Sequence[Array], wrt: Sequence[int], given: Given | None = None
+) -> None:
     """The forward rule against finite differences and against the reverse rule, and the forward
     rule applied to the reverse rule's result against finite differences of that."""
     rng = np.random.default_rng(0)
@@ -129,9 +134,9 @@ def check_tangent(op: Op, arrays: Sequence[Array], wrt: Sequence[int]) -> None:
         for end, t in zip([y, *back], forward, strict=True):
             if t is not None:
                 value = run(Graph(inputs, [t]), arrays)[0]
-                expected = difference(Graph(inputs, [end]), arrays, ts)[0]
+                expected = difference(Graph(inputs, [end]), arrays, ts, given)[0]
                 compare(f"tangent of {end.op} in the rules of {op}", value, expected)
-            elif np.any(difference(Graph(inputs, [end]), arrays, ts)[0]):
+            elif np.any(difference(Graph(inputs, [end]), arrays, ts, given)[0]):
                 raise RuleError(f"the tangent of {end.op} in the rules of {op} is missing")
         jt, *jv = run(Graph(inputs, [forward[0], *back]), arrays)
         dual = sum(inner(g, ts[i]) for i, g in zip(subset, jv, strict=True))
@@ -257,11 +262,18 @@ def inner(a: Array, b: Array) -> Any:
     return np.sum(np.conj(a) * b).real
 
 
-def difference(graph: Graph, arrays: Sequence[Array], tangents: Mapping[int, Array]) -> list[Array]:
+def difference(
+    graph: Graph,
+    arrays: Sequence[Array],
+    tangents: Mapping[int, Array],
+    given: Given | None = None,
+) -> list[Array]:
     """The derivative of the outputs along the tangents, by central differences of fourth order."""
 
     def at(h: float) -> list[Any]:
         moved = [a + h * tangents[i] if i in tangents else a for i, a in enumerate(arrays)]
+        if given is not None:
+            moved[-1] = given(*moved[:-1])
         return run(graph, moved)
 
     near = [p - m for p, m in zip(at(STEP), at(-STEP), strict=True)]

@@ -80,6 +80,7 @@ class EmitContext:
     # Where shaders would bind more buffers than they may: all are parts of the arena, bound once
     # for each type of elements; those that are elsewhere have a copy there.
     merged: MergedBuffers | None = None
+    epilogue: Any = None  # the map that is done with it, if there is one: `emit/epilogues.py`
 
     def value(self, size: int | Dim) -> int:
         """A size as a number."""

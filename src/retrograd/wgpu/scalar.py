@@ -10,7 +10,7 @@ position becomes a number of the user's, it is converted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,11 +100,14 @@ class Body:
     """Writes the values of a nest, each where the loops that it needs are open.
 
     Say what the counters are with `counter`, then `place` the values of a depth; `self[v]` is a
-    value, `position(v)` one that is a position.
+    value, `position(v)` one that is a position. Values that are `given` have these names already.
     """
 
-    def __init__(self, w: ShaderWriter, nest: LoopNest) -> None:
+    def __init__(
+        self, w: ShaderWriter, nest: LoopNest, given: Mapping[SSAValue, str] | None = None
+    ) -> None:
         self.w, self.nest = w, nest
+        self._given = given or {}
         self._names: dict[SSAValue, str] = {}
         self._counters: dict[int, str] = {}
         self._levels: dict[int, list[SSAValue]] = {}
@@ -150,6 +153,8 @@ class Body:
         if op is SSAOp.CONST:
             self.w.need(v.dtype)
             return literal(v.attr, v.dtype)
+        if v in self._given:
+            return self._given[v]
         if op is SSAOp.LOAD:
             return self.w.load(v.attr, self.position(args[0]))
         if op is SSAOp.CAST:

@@ -64,6 +64,21 @@ class ShaderWriter:
         self._declared[text] = None
 
     @contextmanager
+    def function(self, name: str, parameters: str) -> Iterator[bool]:
+        """Lines within are the body of a function of the shader; False where it is there already,
+        and nothing is to be written."""
+        head = f"fn {name}({parameters}) {{"
+        if any(text.startswith(head) for text in self._declared):
+            yield False
+            return
+        outer, self._lines = self._lines, []
+        indent, self._indent = self._indent, 1
+        yield True
+        text = "\n".join([head, *self._lines, "}"])
+        self._lines, self._indent = outer, indent
+        self.declare(text)
+
+    @contextmanager
     def block(self, head: str) -> Iterator[None]:
         """`if (...)`, `for (...)`: lines within go between braces."""
         self.line(head + " {")

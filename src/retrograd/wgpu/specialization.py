@@ -18,6 +18,7 @@ from retrograd.wgpu import emit as emitters  # noqa: F401  (by kind of nest)
 from retrograd.wgpu.commands import LEAST_BYTES, BufferSlice, Instruction, Item, RegionStep
 from retrograd.wgpu.device import ALIGNMENT, device
 from retrograd.wgpu.dispatch import Dispatch, EmitContext, MergedBuffers, emit
+from retrograd.wgpu.emit.epilogues import epilogue_of
 from retrograd.wgpu.emit.maps import copying
 from retrograd.wgpu.plan import ShaderPlan, device_bytes
 from retrograd.wgpu.shader_writer import MAX_GROUPS
@@ -46,11 +47,10 @@ class Specialization:
         # What is run before checks are looked at, and what overwrites arguments afterwards.
         self.items: list[Item] = []
         self.updates: list[Item] = []
-        for self._time, kernel in enumerate(plan.kernels):
-            late = plan.donated and self._time >= plan.checked
-            found = self.updates if late else self.items
-            found += self._items_of(kernel, self.sizes)
-        self.placed = plan.layout(self.sizes, self._scratch)
+        early = plan.checked if plan.donated else len(plan.kernels)
+        moved = self._emit(plan.kernels[:early], self.items, 0)
+        moved |= self._emit(plan.kernels[early:], self.updates, early)
+        self.placed = plan.layout(self.sizes, self._scratch, moved)
         if not dry:
             self._check_memory()
             self._compile([*self.items, *self.updates])
@@ -104,6 +104,29 @@ class Specialization:
         return self._places
 
     # -- commands -----------------------------------------------------------------------------
+    def _emit(self, kernels: Sequence[Kernel], items: list[Item], start: int) -> dict[int, int]:
+        """Enter what kernels consist of, numbered from `start` on in the plan. Those that are done
+        by the dispatch of an earlier one are told, with the number of that."""
+        moved: dict[int, int] = {}
+        for i, kernel in enumerate(kernels):
+            self._time = start + i
+            if self._time in moved:
+                continue
+            context = self._context(kernel, self.sizes)
+            found = epilogue_of(kernels, i, context)
+            if found is not None and start + found[0] not in moved:
+                j, context.epilogue = found
+                count = len(self._scratch or ())
+                dispatches = emit(kernel.nests[0], context)
+                most = self.device.facts.storage_buffers
+                if found[1].used and all(len(d.bindings) <= most for d in dispatches):
+                    items += map(self._instruction, dispatches)
+                    moved[start + j] = self._time
+                    continue
+                del (self._scratch or [])[count:]
+            items += self._items_of(kernel, self.sizes)
+        return moved
+
     def _items_of(self, kernel: Kernel, sizes: Mapping[str, int]) -> list[Item]:
         """What a kernel consists of."""
         found: list[Item] = []

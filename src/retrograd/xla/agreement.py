@@ -102,11 +102,17 @@ def _state() -> Any:
     return need("jax._src.distributed", "several processes").global_state
 
 
-def agree(what: str, content: str) -> None:
+SAME_PROGRAM = (
+    "all processes run the same program, on the same mesh, with arrays of the same shapes, dtypes "
+    "and shardings"
+)
+
+
+def agree(what: str, content: str, remedy: str = SAME_PROGRAM) -> None:
     """Return where all processes come with the same `content`; no communication where there is one.
 
-    `DistributedError`, in all of them, that says which process does something else; and
-    `DistributedTimeoutError` where one does not come within the limit that `initialize` was given.
+    `DistributedError`, in all of them, that says which process does something else, and the
+    remedy; `DistributedTimeoutError` where one does not come within the limit of `initialize`.
     """
     if RUN.count == 1:
         return
@@ -114,7 +120,7 @@ def agree(what: str, content: str) -> None:
     key = f"retrograd/{next(_NUMBERS)}"
     mine = f"{hashlib.sha256(content.encode()).hexdigest()} {what[:SHOWN]}"
     if state.process_id == 0:
-        verdict = _verdict(state, key, mine)
+        verdict = _verdict(state, key, mine, remedy)
         state.client.key_value_set(f"{key}/verdict", verdict)
     else:
         state.client.key_value_set(f"{key}/{state.process_id}", mine)
@@ -123,7 +129,7 @@ def agree(what: str, content: str) -> None:
         raise (DistributedTimeoutError if "within" in verdict else DistributedError)(verdict)
 
 
-def _verdict(state: Any, key: str, mine: str) -> str:
+def _verdict(state: Any, key: str, mine: str, remedy: str) -> str:
     """What process 0 finds: `same`, or what is wrong."""
     for i in range(1, state.num_processes):
         try:
@@ -133,11 +139,7 @@ def _verdict(state: Any, key: str, mine: str) -> str:
         if other != mine:
             (a, does), (b, asks) = other.split(" ", 1), mine.split(" ", 1)
             same = " of the same name, but not the same" if does == asks and a != b else ""
-            return (
-                f"process {i} {does}{same}, where process 0 "
-                f"{asks}; all processes run the same program, on the same mesh, with arrays "
-                "of the same shapes, dtypes and shardings"
-            )
+            return f"process {i} {does}{same}, where process 0 {asks}; {remedy}"
     return "same"
 
 

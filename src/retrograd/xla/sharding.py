@@ -275,6 +275,30 @@ def placed_parts(array: Any, mesh: Mesh, spec: Spec) -> Any:
         return jax.make_array_from_callback(tuple(shape), sharding, part)
 
 
+def own_rows(size: int, mesh: Mesh, entry: str | tuple[str, ...] | None) -> Array:
+    """Which of the rows of an axis of this size, divided as an entry of a spec says, devices of
+    this process have: int64, ascending."""
+    held = mesh.sharding((entry,)).addressable_devices_indices_map((size,)).values()
+    parts = sorted({part.indices(size)[:2] for (part,) in held})
+    return np.concatenate([np.arange(*part) for part in parts])
+
+
+def placed_rows(array: Any, mesh: Mesh, spec: Spec, axis: int, rows: Array, size: int) -> Any:
+    """The same where the array has along one axis only these `rows` of all `size`, as `own_rows`
+    tells them. No communication."""
+    jax = need("jax", "a mesh")
+    given: Array = np.asarray(array)
+    shape = (*given.shape[:axis], size, *given.shape[axis + 1 :])
+
+    def part(index: tuple[slice, ...]) -> Array:
+        start, stop, _ = index[axis].indices(size)
+        at = int(np.searchsorted(rows, start))
+        return given[(*index[:axis], slice(at, at + stop - start), *index[axis + 1 :])]
+
+    with jax.enable_x64(True):
+        return jax.make_array_from_callback(shape, mesh.sharding(spec), part)
+
+
 def gathered(array: Any) -> Array:
     """The whole of a `jax.Array` as NumPy's, also where parts of it are with other processes: then
     all of them have to ask for it."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+import retrograd as rg
 from retrograd.ir import (
     DTYPES,
     Dim,
@@ -270,3 +273,11 @@ def test_signs_of_zeros(dtype: DType) -> None:
         for y, signs in zip(program(arrays), expected, strict=True):
             assert not y.any()
             np.testing.assert_array_equal(np.signbit(y), signs)
+
+
+def test_what_no_lane_reads_is_not_looked_for_outside_of_the_buffer() -> None:
+    """x86 takes hundreds of cycles to read no lane of memory that there is not."""
+    text = rg.trace(lambda x: rg.roll(x, 3, 0), rg.spec((400, 24))).explain(stage="llvm")
+    loads = re.findall(r"call <\d+ x float> @llvm.masked.load\S*\(ptr (%\w+)", text)
+    assert len(loads) == 2
+    assert all(re.search(rf"{place} = select i1 %\w+, ptr %\w+, ptr %\w+", text) for place in loads)

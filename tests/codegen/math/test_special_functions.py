@@ -16,6 +16,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import retrograd as rg
 from retrograd.codegen.emit.elementwise import ELEMENTWISE
 from retrograd.codegen.math import gamma
 from retrograd.ir import DType, float32, float64
@@ -291,3 +292,22 @@ def test_a_wrong_digit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
             for v, a in zip(y, x, strict=True)
         )
     assert worst > 100
+
+
+SUBNORMAL = np.array([5e-324, -5e-324, 2e-323, 1e-310, -1e-310, 2.0**-1022])
+
+
+@pytest.mark.parametrize("name", ["gamma", "gammaln", "k0e", "k1e", "erfcinv", "digamma"])
+def test_subnormal_arguments_and_their_slopes(name: str) -> None:
+    """As the meaning has them; of `gamma` the pole's `1 / x`, of what is below a range NaN."""
+    f = getattr(rg.special, name)
+    slope = rg.grad(lambda x: rg.sum(f(x)))
+    x = rg.tensor(SUBNORMAL)
+    with rg.backend("reference"):
+        expected = [f(x).numpy(), slope(x).numpy()]
+    found = [rg.jit(f)(x).numpy(), rg.jit(slope)(x).numpy()]
+    for y, z in zip(found, expected, strict=True):
+        np.testing.assert_allclose(y, z, rtol=1e-15)
+    if name == "gamma":
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(found[0], 1 / SUBNORMAL)

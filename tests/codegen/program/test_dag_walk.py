@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import retrograd as rg
 from retrograd import gnn
+from retrograd.ir import Graph
+from retrograd.runtime.paired_program import on_real
 from retrograd.schedule.control_regions import regions_of
 from retrograd.schedule.planning.plan import KernelPlan
+from retrograd.verify.records import RECORDS
 from tests.codegen.program.agreeing import W, X, the_same_for_threads_and_tiers
+from tests.runtime.agreement import GuardedProgram
 
 
 def layered(count, width):
@@ -74,3 +80,19 @@ def test_checks_that_fail_in_walks_in_regions():
             with pytest.raises(IndexError, match="the index 300"):
                 compiled(W, X, 300).numpy()
         np.testing.assert_array_equal(compiled(W, X, 7).numpy(), good)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_edges_and_orders_from_anywhere_touch_no_other_memory(threads):
+    """As of a saved graph that somebody made up: results are wrong, and nothing else is."""
+    rng = np.random.default_rng(threads)
+    for sample in RECORDS["dag_scan"].samples():
+        nodes = sample.nodes()
+        program: Any = on_real(Graph(nodes, [sample.op(*nodes)]), GuardedProgram)
+        edges, order, *rest = sample.inputs
+        for most in (2, 10, 1 << 40, 1 << 62):
+            wrong = [rng.integers(-most, most, a.shape) for a in (edges, order)]
+            with rg.num_threads(threads):
+                (found,) = program([*wrong, *rest])
+            assert found.shape == (sample.op.nodes, found.shape[1])
+            program.check_guards()

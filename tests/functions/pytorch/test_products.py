@@ -36,3 +36,20 @@ def test_values(name: str) -> None:
     found, wanted = CASES[name][0](), np.asarray(CASES[name][1])
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_dot_of_more_axes_is_numpys() -> None:
+    rng = np.random.default_rng(0)
+    shapes = [
+        ((2, 3), (3, 4)),
+        ((2, 3), (3,)),
+        ((3,), (3, 4)),
+        ((2, 5, 3), (4, 3, 2)),
+        ((), (2, 3)),
+    ]
+    for one, other in shapes:
+        a, b = rng.normal(size=one), rng.normal(size=other)
+        found = rg.asarray(a).dot(rg.asarray(b))
+        np.testing.assert_allclose(found.numpy(), np.dot(a, b), rtol=1e-13)
+    with pytest.raises(rg.ShapeError):
+        rg.ones((2, 3)).dot(rg.ones((2, 3)))

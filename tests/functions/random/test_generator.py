@@ -118,9 +118,12 @@ def test_integers_are_recorded_once(monkeypatch):
 
 
 def test_bad_arguments():
-    with pytest.raises(rg.DTypeError, match="seed"):
+    with pytest.raises(rg.OptionError, match="seed"):
         rg.random.Generator(-1)
     g = rg.random.Generator(0)
+    for p in (2, -0.1, float("nan")):
+        with pytest.raises(rg.OptionError, match="a probability is from 0 to 1"):
+            g.bernoulli(p)
     with pytest.raises(rg.ShapeError, match="range"):
         g.randint(5, 5)
     with pytest.raises(rg.DTypeError):

@@ -111,11 +111,49 @@ def test_kinks_and_edges() -> None:
     assert grad(special.i0e)(0.0).item() == 0
     assert grad(lambda x: special.xlogy(x, 0.0))(0.0).item() == -math.inf
     assert grad(lambda y: special.xlogy(0.0, y))(0.0).item() == 0
-    assert math.isnan(grad(lambda s: special.zeta(s, 2.0))(3.0).item())
+    assert math.isnan(grad(lambda s: special.zeta(s, -2.5))(3.0).item())
+    assert math.isnan(grad(lambda n: special.polygamma(n, 2.0))(3.0).item())
+    assert math.isnan(grad(lambda n: special.yn(n, 2.0))(3.0).item())
     assert math.isnan(grad(grad(grad(lambda a: special.gammainc(a, 2.0))))(3.0).item())
     # A branch that is not taken contributes nothing, NaN though it is.
-    safe = rg.grad(lambda s: rg.where(s > 5, special.zeta(s, 2.0), s))
+    safe = rg.grad(lambda n: rg.where(n > 5, special.polygamma(n, 2.0), n))
     assert safe(3.0).item() == 1
+
+
+@pytest.mark.slow
+def test_the_zeta_function_in_its_exponent() -> None:
+    """Of first, second and mixed order, against sums of mpmath."""
+    s = np.array([1.05, 7.3, 70.0])
+    q = np.array([0.05, 1.0, 1e4])[:, None]
+    s, q = (x.ravel() for x in np.broadcast_arrays(s, q))
+    slope = rg.grad(lambda s, q: special.zeta(s, q).sum())
+    with mpmath.workdps(320):  # it is exact to so many digits after the point
+        exact = lambda n, shift=0: np.array([
+            float(mpmath.zeta(a + shift, b, n)) for a, b in zip(s.tolist(), q.tolist(), strict=True)
+        ])  # fmt: skip
+        first, second, mixed = exact(1), exact(2), -exact(0, 1) - s * exact(1, 1)
+    for backend in ("llvm", "reference"):
+        with rg.backend(backend):
+            found = slope(double(s), double(q)).numpy()
+            np.testing.assert_allclose(found, first, 1e-13, 1e-300)
+            twice = rg.grad(lambda s, q: slope(s, q).sum(), argnums=(0, 1))(double(s), double(q))
+            np.testing.assert_allclose(twice[0].numpy(), second, 1e-12, 1e-300)
+            np.testing.assert_allclose(twice[1].numpy(), mixed, 1e-12, 1e-300)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_the_slope_of_zeta_in_its_exponent_in_every_dtype(dtype: str) -> None:
+    """Down to where it is 0, and for exponents whose powers are."""
+    s = np.array([1.5, 2.0, 7.0, 12.0, 30.0, 90.0, 700.0, 6e4])
+    got = rg.grad(lambda s: special.zeta(s, 1.25).sum())(rg.asarray(s, dtype=getattr(rg, dtype)))
+    with mpmath.workdps(40):
+        want = np.array([float(mpmath.zeta(x, 1.25, 1)) for x in s.tolist()])
+    kind = getattr(rg, dtype)
+    ends = rg.finfo(kind)
+    found = got.numpy().astype(float)
+    np.testing.assert_allclose(found, want, 8 * ends.eps, float(ends.smallest_normal))
+    twice = rg.grad(lambda s: rg.grad(lambda s: special.zeta(s, 1.25).sum())(s).sum())
+    assert np.isfinite(twice(rg.asarray(s, dtype=kind)).numpy().astype(float)).all()
 
 
 def test_implicit_gradients_of_both_parameters() -> None:

@@ -50,6 +50,8 @@ def inverse_beta(a: Any, b: Any, p: Any) -> Any:
 CASES: dict[str, Any] = {
     "rgamma": (mp.rgamma, [(-3.0,), (-2.5,), (0.0,), (0.5,), (9.0,), (171.5,)], [(1,), (2,)]),
     "loggamma": (mp.loggamma, [(0.3,), (9.0,)], [(1,), (2,)]),
+    "beta": (lambda a, b: mp.gamma(a) * mp.gamma(b) * mp.rgamma(a + b),
+             [(0.5, -1.5), (-2.5, 0.5), (-2.5, -3.2), (0.3, 9.0)], [(0, 0), (1, 0), (0, 1)]),
     "poch": (mp.rf, [(2.3, 3.0), (0.4, -2.5), (200.0, 3.5)], [(0, 0), (1, 0), (0, 1), (1, 1)]),
     "binom": (mp.binomial, [(5.0, 2.0), (2.5, 0.7), (1.5, 4.5), (1e-9, 0.3)],
               [(0, 0), (1, 0), (0, 1)]),
@@ -69,3 +71,22 @@ def test_derivatives(name: str) -> None:
     exact, points, orders = CASES[name]
     with rg.backend("reference"):
         check(name, exact, points, orders, 1e-10)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+def test_the_beta_function_at_its_poles_is_scipys(backend: str) -> None:
+    at = np.arange(-6.0, 5.0)
+    a, b = (x.ravel() for x in np.meshgrid(at, np.concatenate([at[at != 0], [-1.5, 2.5]])))
+    with rg.backend(backend), np.errstate(all="ignore"):
+        found = rg.special.beta(double(a), double(b)).numpy()
+        logarithm = rg.special.betaln(double(a), double(b)).numpy()
+    right = scipy.special.beta(a, b)
+    right = np.where(np.isinf(right), np.inf, right)  # -inf at (0, -1), not at (-1, 0)
+    np.testing.assert_allclose(found, right, 1e-12, 1e-300)
+    np.testing.assert_allclose(logarithm, np.log(np.abs(right)), 1e-12, 1e-14)
+
+
+def test_the_beta_function_at_a_pole_has_no_finite_gradient() -> None:
+    for a, b in ((-3.0, 2.0), (-3.0, 2.5), (2.0, -3.0)):
+        found = rg.grad(rg.special.beta, argnums=(0, 1))(double(a), double(b))
+        assert not any(np.isfinite(float(g)) for g in found)

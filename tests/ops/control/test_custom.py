@@ -61,12 +61,55 @@ def test_a_stack_of_samples_and_an_operand_that_all_share():
     assert Batched(Product(), 3, (True, False)).exact is Product().exact is False
 
 
+@dataclass(frozen=True)
+class Constant(CustomRule):
+    """Slopes by the first operand that are 7 everywhere, and none by the second."""
+
+    def vjp(self, gs, ys, xs):
+        return [full(7, T), None]
+
+    def jvp(self, tangents, ys, xs):
+        return [None if tangents[0] is None else full(7, T)]
+
+
+def test_what_a_rule_gives_that_no_sample_takes_part_in():
+    """It is the same for each; an operand that all share gets the sum; nothing stays nothing."""
+    a, b, stack = input_node(T), input_node(T), input_node(TensorType(float64, (3,)))
+    x, y = np.array([1.0, 2.0, 4.0]), np.array(5.0)
+    ((ys, _),) = batched([made(a, b, Constant())], {a: stack}, 3)
+    da, db = cotangents(ys, [stack, b])
+    (t,) = tangents(ys, stack)
+    assert (db, tangents(ys, b)) == (None, [None])
+    for found in run(Graph([stack, b], [da, t]), [x, y]):
+        np.testing.assert_array_equal(found, [7, 7, 7])
+    ((ys, _),) = batched([made(a, b, Constant())], {b: stack}, 3)
+    da, db = cotangents(ys, [a, stack])
+    (t,) = tangents(ys, a)
+    assert (db, tangents(ys, stack)) == (None, [None])
+    found, along = run(Graph([a, stack], [da, t]), [y, x])
+    assert found == 21
+    np.testing.assert_array_equal(along, [7, 7, 7])
+
+
+def test_a_result_that_no_sample_takes_part_in_is_the_same_for_each():
+    a, b, stack = input_node(T), input_node(T), input_node(TensorType(float64, (3,)))
+    ys = items(Custom("f", 2, Product())(a, b, b * b))[0]
+    ((ys, is_stack),) = batched([ys], {a: stack}, 3)
+    assert is_stack
+    (found,) = run(Graph([stack, b], [ys]), [np.ones(3), np.array(5.0)])
+    np.testing.assert_array_equal(found, [25, 25, 25])
+
+
 def test_a_text_has_no_rule():
     a, b = input_node(T), input_node(T)
     y = made(a, b, None)
     assert run(Graph([a, b], [y]), [np.array(2.0), np.array(5.0)]) == [10]
     with pytest.raises(GradientError, match="the derivatives of product are rules in Python"):
         cotangents(y, [a])
+    stack = input_node(TensorType(float64, (3,)))
+    ((ys, _),) = batched([y], {a: stack}, 3)
+    with pytest.raises(GradientError, match="the derivatives of product are rules in Python"):
+        cotangents(ys, [stack])
     assert Custom("product", 2).remark == ""
     assert "not in this text" in Custom("product", 2, Product()).remark
 

@@ -3,10 +3,20 @@
 import numpy as np
 import pytest
 
+from retrograd.autodiff import pullback, pushforward
 from retrograd.errors import LinAlgError
-from retrograd.ir import Graph
-from retrograd.ops.leaf import constant
-from retrograd.ops.linalg.eigen import Eigh, Eigvalsh, eigen_sum, turned
+from retrograd.ir import Graph, TensorType, float64
+from retrograd.ops.leaf import constant, input_node
+from retrograd.ops.linalg.eigen import (
+    Eigh,
+    Eigvalsh,
+    Turn,
+    eigen_sum,
+    first_row_only,
+    turned,
+    unpacked,
+)
+from retrograd.ops.shape import Pad
 from retrograd.verify.rule_checks import check_result, placeholders, run
 from tests.ops.derive import total, vector_gradient
 from tests.ops.linalg.matrices import general
@@ -47,6 +57,70 @@ def test_vectors_of_equal_values_have_no_derivative():
     weights[1], weights[3] = 0, [0.3, 0.7, 0.2]  # of the one whose value is alone
     _, g = vector_gradient(lambda x: total(Eigh()(x) * constant(weights)), x)
     np.testing.assert_allclose(g, [[0, 0, 0.075], [0, 0, 0.175], [0.075, 0.175, 0]], atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_equal_values_part_along_a_tangent(dtype):
+    """Forwards, to the side that the tangent points to: the eigenvalues of its block."""
+    x = np.diag([1.0, 1.0, 3.0, 3.0, 3.0]).astype(dtype)
+    t = general(5, 5, dtype)
+    (slopes,) = along(Eigvalsh(), x, t)
+    h = (t + t.conj().T) / 2
+    expected = [*np.linalg.eigvalsh(h[:2, :2]), *np.linalg.eigvalsh(h[2:, 2:])]
+    np.testing.assert_allclose(slopes, expected, atol=1e-13)
+    step = 1e-6
+    moved = np.linalg.eigvalsh(x + step * h)
+    np.testing.assert_allclose((moved - np.diag(x).real) / step, slopes, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("slopes", "are_exchanged"), [([1, 2, 0], False), ([2, 1, 0], True), ([1, 1, 5], False)]
+)
+def test_vectors_that_a_tangent_exchanges_have_none(slopes, are_exchanged):
+    """Of equal values; where their order stays the vectors do, as do those of values apart."""
+    x = np.diag([1.0, 1.0, 3.0])
+    (found,) = along(Eigh(), x, np.diag(np.array(slopes, float)))
+    np.testing.assert_array_equal(found[0], sorted(slopes[:2]) + slopes[2:])
+    assert np.isnan(found[1:3]).any() is np.bool_(are_exchanged)
+    np.testing.assert_array_equal(found[3], [0, 0, 0])
+
+
+def along(op, x, t):
+    """The tangent of an op of one matrix."""
+    (node,) = placeholders([x])
+    (tangent,) = pushforward([op(node)], [node], [constant(t)])
+    assert tangent is not None
+    return run(Graph([node], [tangent]), [x])
+
+
+def test_what_asks_for_values_alone_is_known():
+    x, none = constant(np.ones((2, 1, 3))), constant(np.zeros(()))
+
+    def only(low=(0, 0, 0), high=(0, 3, 0), inside=(0, 0, 0), x=x, fill=none):
+        return first_row_only(Pad(low, high, inside)(x, fill))
+
+    assert only()
+    assert not first_row_only(x)
+    assert not only(fill=constant(np.ones(())))
+    assert not only(fill=input_node(TensorType(float64, ())))
+    assert not only((0, 1, 0), (0, 2, 0))
+    assert not only(high=(0, 2, 0), x=constant(np.ones((2, 2, 3))))
+    assert not only(high=(0, 1, 0), x=constant(np.ones((2, 2, 3))), inside=(0, 1, 0))
+    y = Eigh()(constant(np.eye(3)))
+    (g,) = pullback([unpacked(y)[0]], [constant(np.ones(3))], [y])
+    assert g is not None
+    assert first_row_only(g)
+
+
+def test_turns_of_equal_values_have_no_derivative_where_one_is_asked_for():
+    w, m = np.array([1.0, 1.0, 5.0]), np.diag([1.0, 2.0, 3.0])
+    for weights, is_nan in ((np.zeros((3, 3)), False), (np.eye(3)[[1, 0, 2]], True),
+                            (np.eye(3), False), (np.eye(3)[[2, 1, 0]], False)):  # fmt: skip
+        _, _, g, _ = vector_gradient(
+            lambda w, m, z, c=weights: total(Turn()(w, m, z) * constant(c)), w, m, np.eye(3)
+        )
+        assert np.isnan(g).any() is np.bool_(is_nan)
+        assert is_nan or not g.any()
 
 
 def test_a_sum_over_eigenvectors():

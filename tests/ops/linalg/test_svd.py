@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from retrograd.autodiff import pushforward
 from retrograd.errors import LinAlgError
 from retrograd.ir import Graph
 from retrograd.ops.leaf import constant
@@ -49,6 +50,21 @@ def test_vectors_of_equal_values_have_no_derivative():
     weights[0] = [1.0, 1.0]  # nothing is asked of them
     _, g = vector_gradient(lambda x: total(SVD()(x) * constant(weights)), np.eye(3, 2))
     np.testing.assert_allclose(g, np.eye(3, 2), atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_equal_values_part_along_a_tangent(dtype):
+    """Forwards, to the side that the tangent points to."""
+    x, t = np.diag([3.0, 3.0, 1.0, 1.0, 1.0]).astype(dtype), general(5, 5, dtype)
+    (node,) = placeholders([x])
+    (tangent,) = pushforward([Svdvals()(node)], [node], [constant(t)])
+    assert tangent is not None
+    (slopes,) = run(Graph([node], [tangent]), [x])
+    h = (t + t.conj().T) / 2
+    expected = [np.linalg.eigvalsh(h[k])[::-1] for k in (np.s_[:2, :2], np.s_[2:, 2:])]
+    np.testing.assert_allclose(slopes, np.concatenate(expected), atol=1e-13)
+    moved = np.linalg.svd(x + 1e-6 * t, compute_uv=False)
+    np.testing.assert_allclose((moved - np.diag(x).real) / 1e-6, slopes, atol=1e-4)
 
 
 def test_a_sum_over_singular_vectors():

@@ -9,11 +9,13 @@ from retrograd.ir import bfloat16, float16, float32, float64, int32
 from retrograd.ops.numerics.summation import (
     PARTS,
     PRODUCTS,
+    SUMS,
     SummationOrder,
     accumulator_of,
     in_blocks,
     in_halves,
     in_pairs,
+    longest_chain,
     total,
 )
 
@@ -76,3 +78,22 @@ def test_total_is_accurate_along_any_axes(axes):
 def test_halves_are_added_up_in_float32():
     found = [accumulator_of(d) for d in (float16, bfloat16, float32, float64, int32)]
     assert found == [float32, float32, float32, float64, int32]
+
+
+@pytest.mark.parametrize("order", [SUMS, PRODUCTS])
+def test_the_longest_chain_is_at_least_what_the_order_has(order):
+    """Counted in the order itself, for one loop and for loops inside of a loop."""
+
+    class Depth(int):
+        def __add__(self, other):
+            return Depth(1 + max(int(self), int(other)))
+
+    def counted(n, inner=0):
+        return int(in_blocks(order, n, lambda first, last: Depth(last - first - 1 + inner)))
+
+    for n in (1, 2, 63, 64, 65, 129, 5000, order.group + 1, order.batch - 1, 3 * order.batch + 5):
+        assert counted(n) <= longest_chain(n, order.block)
+        assert longest_chain(n, order.block) <= max(n - 1, 0)
+    for n, m in ((2, 64), (64, 64), (300, 5000), (5000, 5000)):
+        assert counted(n, counted(m)) <= longest_chain(n * m, order.block, 2)
+    assert longest_chain(10**7, order.block) < 300

@@ -115,3 +115,15 @@ def test_digamma_where_scipy_is_absent():
     edges = np.array([0.0, -0.0, -1.0, -3.0, np.inf, -np.inf, np.nan])
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(r.digamma_by_series(edges), scipy.special.digamma(edges))
+
+
+def test_subnormal_arguments_near_a_pole():
+    """Where SciPy gives infinity, or NaN."""
+    x = np.array([5e-324, 1e-310, 1e-305, 2.0**-1000, 1e-290])
+    np.testing.assert_allclose(r.k0e(x), exact(lambda t: mpmath.besselk(0, t), x), rtol=1e-15)
+    np.testing.assert_allclose(r.k1e(x), [INF, INF, 1e305, 2.0**1000, 1e290], rtol=1e-15)
+    np.testing.assert_allclose(r.lgamma(x), exact(mpmath.loggamma, x), rtol=1e-15)
+    np.testing.assert_allclose(r.lgamma(-x), r.lgamma(x), rtol=1e-15)
+    np.testing.assert_array_equal(r.k0e(np.array([0.0, -5e-324])), [INF, NAN])
+    np.testing.assert_array_equal(r.k1e(np.array([0.0, -5e-324])), [INF, NAN])
+    np.testing.assert_array_equal(r.lgamma(np.array([0.0, -0.0])), [INF, INF])

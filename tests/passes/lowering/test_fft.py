@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from retrograd.errors import MemoryLimitError
 from retrograd.ir import Graph, float32, float64, spec
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import input_node
-from retrograd.passes.lowering.fft import fourier
+from retrograd.passes.lowering.fft import _turns, fourier
 from retrograd.runtime.executors.reference import ReferenceProgram
 
 
@@ -70,3 +71,13 @@ def test_transforms_of_all_kinds_of_sizes(n: int) -> None:
                 assert y.dtype == dtype
                 scale = np.sqrt(np.mean(np.abs(r) ** 2))
                 assert np.abs(y - r).max() <= tolerance * scale * max(1, math.log2(n))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_turns_are_rounded_once_and_exact_at_quarters(sign: float) -> None:
+    """So that the transform of ones is exactly zero where that is a sum of quarters."""
+    for n in (4, 12, 97):
+        exact = [complex(mpmath.expjpi(2 * sign * mpmath.mpf(k) / n)) for k in range(n)]
+        apart = _turns(np.arange(n) / n, sign) - exact
+        assert max(abs(apart.real).max(), abs(apart.imag).max()) < 2.0**-52
+    assert _turns(np.arange(4) / 4, sign).tolist() == [1, sign * 1j, -1, -sign * 1j]

@@ -200,7 +200,9 @@ def test_the_same_bits_for_known_and_named_sizes(op: Op, dtype: str) -> None:
             assert found.tobytes() == static.tobytes()
             (expected,) = ReferenceProgram(Graph(known, [op(*known)]))(arrays)
             tolerance = 1e-10 if dtype == "float64" else 1e-3
-            np.testing.assert_allclose(found, expected, tolerance, tolerance)
+            # Elements that are small beside others, as of cofactors, are right beside these.
+            beside = max(tolerance, 1e-3 * tolerance * np.abs(expected).max(initial=0))
+            np.testing.assert_allclose(found, expected, tolerance, beside)
 
 
 @pytest.mark.slow

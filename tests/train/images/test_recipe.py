@@ -45,6 +45,7 @@ def test_a_run_leaves_what_is_needed_to_use_it(task: ImageTask, tmp_path: Path) 
     assert [sum(map(int, row)) for row in rows] == np.bincount(true).tolist()
     pillow = pytest.importorskip("PIL.Image", reason="pillow is not installed (extra: data)")
     file = tmp_path / "some.png"
+    assert isinstance(task.images, np.ndarray)
     pillow.fromarray(task.images[0, 0] * 15).save(file)
     ((name, share),) = predict(tmp_path, [file])
     assert name in known.classes
@@ -77,6 +78,7 @@ def test_a_run_goes_on_to_the_same_bits(task: ImageTask, tmp_path: Path) -> None
 
 
 def test_too_few_images(task: ImageTask, tmp_path: Path) -> None:
+    assert isinstance(task.images, np.ndarray)
     few = replace(task, images=task.images[:4], labels=np.array([0, 0, 1, 1]))
     with pytest.raises(rg.FormatError, match="none can be held out"):
         train_on(few, SHORT, tmp_path)

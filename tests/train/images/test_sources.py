@@ -22,6 +22,7 @@ def test_folders_are_classes(tmp_path):
             pillow.new(mode, size, colour).save(tmp_path / name / f"{i}.png")
     found = read_folder(tmp_path, size=8)
     assert found.classes == ["dark", "light"]
+    assert isinstance(found.images, np.ndarray)
     assert found.images.shape == (6, 3, 8, 8)
     assert found.images[:3].max() == 0
     assert found.images[3:].min() == 255

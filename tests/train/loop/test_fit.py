@@ -373,7 +373,7 @@ def test_data_that_is_none_or_ends_early() -> None:
     refused(ArgumentError, "not float; of a dataset.*DataLoader", 1.5, steps=1)
     refused(ArgumentError, "holds arrays.* holds float, int", ([[0.5] * 3] * 2, [1, 2]), steps=1)
     refused(ArgumentError, "holds nothing", {}, steps=1)
-    refused(TypeError, "str", [("a", "b")], steps=1)
+    refused(TypeError, "is text, 'a'", [("a", "b")], steps=1)
 
     class Short:
         def __init__(self, length: int) -> None:

@@ -157,3 +157,48 @@ def test_nested_places():
         ["expm1"] * 2,
         ["exp", "expm1"],
     )
+
+
+@pytest.mark.slow
+def test_what_is_rounded_once_needs_no_wider_dtype():
+    """A wider program would be rounded to the same number."""
+    x = np.array([1e5, -3.7, 2.2e-3, 7.1, -4.4e4], np.float32)
+    good = rg.verify.rounding(two_sums, x)
+    assert good.outputs[0].is_rounded_once
+    assert good.suggestions == []
+    assert (
+        not rg.verify.rounding(lambda x: rg.exp(x) / rg.exp(x).sum(), x / 1e4)
+        .outputs[0]
+        .is_rounded_once
+    )
+
+
+def two_sums(x):
+    """A compensated sum (Kahan): differences cancel, to exact numbers."""
+    total = lost = 0 * x[0]
+    for i in range(len(x)):
+        y = x[i] - lost
+        new = total + y
+        total, lost = new, (new - total) - y
+    return total
+
+
+@pytest.mark.slow
+def test_an_exponential_that_overflows_is_helped():
+    for at in (100, -110):
+        x = (at + np.linspace(0, 1, 5)).astype(np.float32)
+        best = rg.verify.rounding(lambda x: rg.log(rg.exp(x).sum()), x).suggest(1)[0]
+        assert not best.is_wider
+        assert best.after < 1e-6
+
+
+@pytest.mark.slow
+def test_rewritings_that_come_to_the_same_are_told_once():
+    def root(a, b, c):
+        return (-b + rg.sqrt(b * b - 4 * a * c)) / (2 * a)
+
+    found = rg.verify.rounding(root, *np.array([1, 1e4, 1], np.float32)).suggestions
+    own = [(s.source, s.after) for s in found if not s.is_wider]
+    assert own
+    assert own[0][1] < 1e-6
+    assert len(own) == len(set(own))

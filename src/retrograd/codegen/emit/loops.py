@@ -134,6 +134,11 @@ def _at(w: KernelEmitter, number: int, counters: list[str], inside: Inside, v: C
     return result
 
 
+def at_step(w: KernelEmitter, number: int, counter: str, inside: Inside, v: Carried) -> Carried:
+    """One pass through the inside of a loop that is not written as such."""
+    return _at(w, number, [counter], inside, v)
+
+
 def _loop(
     w: KernelEmitter, number: int, bounds: tuple[str, str], step: int, inside: Inside,
     kinds: Sequence[str], values: Carried, place: Callable[[str], str] = str,

@@ -10,6 +10,7 @@ from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.codegen.emit.loops import Carried, emit_loops, masked
 from retrograd.codegen.emit.masked_rows import Range, domain_of, visible_part
 from retrograd.codegen.emit.nest_emitters import emits_nest
+from retrograd.codegen.emit.streamed_product import StreamedSums, is_streamed
 from retrograd.ir import Dim, DType, bool_, entering, int64, lookup
 from retrograd.ops import elementwise as el
 from retrograd.ops.elementwise import Elementwise
@@ -220,7 +221,23 @@ def reduction(w: KernelEmitter, nest: ReductionNest) -> None:
             finish(w, nest, a, store, total, t)
         return []
 
+    if is_streamed(w, nest):
+        emit_loops(w, 0, nest.vec, lambda _: _streamed(w, nest, a, store))
+        return
     emit_loops(w, 0, nest.kept, result)
+
+
+def _streamed(w: KernelEmitter, nest: ReductionNest, a: Accumulation, store: Store) -> Carried:
+    """The results of a row, or of those of a tile, see `streamed_product.py`."""
+
+    def take(totals: Carried) -> Carried:
+        return [a.take(x, store.value, t) for t, x in enumerate(totals)]
+
+    def write(total: str, t: int) -> None:
+        finish(w, nest, a, store, total, t)
+
+    StreamedSums(w, nest, take, a.combine).write(a.scalar, lambda: a.type, lambda: a.neutral, write)
+    return []
 
 
 def _unit(w: KernelEmitter, a: Accumulation) -> int:

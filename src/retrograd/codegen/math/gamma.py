@@ -95,11 +95,11 @@ lgamma_positive = called("lgamma_positive", formula(_lgamma_positive))
 
 
 def _lgamma(x: Term) -> Term:
-    """`log |Gamma(x)|`; below zero `log(pi / |sin(pi x)|) - log(Gamma(1 + |x|))`."""
+    """`log |Gamma(x)|`; below zero `-log(|sin(pi x)| / pi) - log(Gamma(1 + |x|))`."""
     negative = x < 0.0
     a = abs(x)
     y = lgamma_positive(choose(negative, a + 1.0, a))
-    reflected = log(math.pi / sine_of_turn(a)) - y
+    reflected = -log(sine_of_turn(a) / math.pi) - y  # pi / sine would overflow next to 0
     y = choose(negative, choose(a < 2.0**52, reflected, x.like(math.inf)), y)
     y = choose(a.equals(math.inf), x.like(math.inf), y)
     return choose(x.equals(0.0), x.like(math.inf), y)
@@ -114,7 +114,8 @@ def _gamma_positive(u: Term) -> Term:
 
 
 def _gamma(x: Term) -> Term:
-    """Below zero `pi / (sin(pi x) a Gamma(a))` of `a = -x`; NaN at the poles but for zero."""
+    """Below zero `pi / (sin(pi x) a Gamma(a))` of `a = -x`; near zero, where these overflow, the
+    first term at the pole, `1 / x`; NaN at the other poles."""
     negative = x < 0.0
     a = abs(x)
     y = _gamma_positive(a)
@@ -125,7 +126,7 @@ def _gamma(x: Term) -> Term:
     reflected = choose(turn.equals(0.0), x.like(math.nan), reflected)
     y = choose(negative, reflected, y)
     y = choose(x.equals(-math.inf) | x.is_nan(), x.like(math.nan), y)
-    return choose(x.equals(0.0), 1.0 / x, y)
+    return choose(a < 2.0**-60, 1.0 / x, y)
 
 
 def _digamma_positive(u: Term) -> Term:
@@ -259,7 +260,14 @@ def _zeta(s: Term, q: Term) -> Term:
 
 
 def _betaln(a: Term, b: Term) -> Term:
-    """Of positive arguments by Stirling's formula, where no large numbers cancel."""
+    """Of positive arguments by Stirling's formula, where no large numbers cancel; at poles as the
+    meaning of the operation says."""
+    low, high = choose(a < b, a, b), choose(a < b, b, a)
+    whole_low = low.intrinsic("floor").equals(low)
+    whole_high = high.intrinsic("floor").equals(high)
+    pole = (whole_low & (low <= 0.0)) | (whole_high & (high <= 0.0))
+    finite = pole & (high > 0.0) & whole_high & (low + high <= 0.0)
+    a, b = choose(finite, 1.0 - (low + high), a), choose(finite, high, b)
     low, high = choose(a < b, a, b), choose(a < b, b, a)
     total = low + high
     good = (low > 0.0) & (total < math.inf)
@@ -269,7 +277,7 @@ def _betaln(a: Term, b: Term) -> Term:
     y = y + LOG_2PI / 2 + ((stirling(u) - stirling(c)) + stirling(v))
     w = lgamma_any(a) + lgamma_any(b) - lgamma_any(a + b)
     w = choose(total.equals(math.inf) & (low > 0.0), a.like(-math.inf), w)
-    return choose(good, y, choose(low.equals(0.0), a.like(math.inf), w))
+    return choose(good, y, choose(pole & ~finite, a.like(math.inf), w))
 
 
 lgamma_any = called("lgamma_any", formula(_lgamma))

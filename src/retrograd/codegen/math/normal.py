@@ -74,7 +74,7 @@ def _erfcinv(x: Term) -> Term:
     low = x < 1.0
     tail = choose(low, x, 2.0 - x) * 0.5
     y = _within(tail, _quantile(abs(1.0 - x) * 0.5, tail), 0.5) * _SQRT_HALF[0]
-    return choose(low, y, -y)
+    return choose(x >= 0.0, choose(low, y, -y), x.like(math.nan))  # half of x may be -0.0
 
 
 erfcx = emits(functions.erfcx)(special("erfcx", _erfcx))

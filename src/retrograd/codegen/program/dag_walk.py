@@ -5,6 +5,9 @@ Nodes come one after the other, in the order that `ops/toposort.py` describes, a
 node in the order of the edges; kernels for one row each are called in between. So the order of all
 sums is that of the graph, and no memory is needed beside the result.
 
+Edges and order are data, which a saved graph may have from anywhere: whatever they are, no place
+beyond the arrays is read or written.
+
 Where threads walk together, they share the nodes of a level if there is enough to do in it, which
 is known when its width is; the levels in between are walked by the first one. Who computes a node
 makes no difference to what it computes, so the bits are those of a walk on one thread.
@@ -52,14 +55,14 @@ def walk_together(
     _alone(w, part, n)
     order = w.load(t.order)
     starts = _word(w, order, w.new(f"add i64 {n}, 1"))
-    count = _read(w, order, "0")
+    count = _within(w, order, "0", n)
     last = w.new(f"sub i64 {count}, 1")
     wide = _least_width(w, region, n, e)
     table = _level(w, part, own)
     levels = w.open_loop(count, 1, "0", [("i64", "0")])
     done = levels.values[0]  # nodes that are walked through, or left for now
     k = w.new(f"sub i64 {last}, {levels.counter}") if prim.reverse else levels.counter
-    first, end = _read(w, starts, k), _read(w, starts, w.new(f"add i64 {k}, 1"))
+    first, end = (_within(w, starts, i, n) for i in (k, w.new(f"add i64 {k}, 1")))
     if prim.reverse:
         first, end = w.new(f"sub i64 {n}, {end}"), w.new(f"sub i64 {n}, {first}")
     width = w.new(f"sub i64 {end}, {first}")
@@ -136,30 +139,30 @@ def nodes(w: RegionEmitter, region: ControlRegion, prim: DagScan, begin: str, un
     nodes = w.open_loop(until, 1, begin)
     w.look()
     at = w.new(f"sub i64 {last}, {nodes.counter}") if prim.reverse else nodes.counter
-    v = _read(w, placed, at)
+    v = _within(w, placed, at, last)
     own = _byte(w, result, w.mul(v, row))
     summed = _byte(w, own, state)
     w.point(t.made, own)
     w.point(t.after, summed)
     for rows in by_node:
         rows.to(v)
-    first, end = _read(w, starts, v), _read(w, starts, w.new(f"add i64 {v}, 1"))
+    first, end = (_within(w, starts, i, e) for i in (v, w.new(f"add i64 {v}, 1")))
     none, some, done = w.label(), w.label(), w.label()
-    w.branch(w.new(f"icmp eq i64 {first}, {end}"), none, some)
+    w.branch(w.new(f"icmp sge i64 {first}, {end}"), none, some)
     w.start_block(none)
     w.copy_bytes(summed, zero, total)
     w.jump(done)
     w.start_block(some)
     final, count = w.new(f"sub i64 {end}, 1"), w.new(f"sub i64 {end}, {first}")
     messages = w.open_loop(end, 1, first, [("ptr", zero)])
-    edge = _read(w, listed, messages.counter)
+    edge = _within(w, listed, messages.counter, w.new(f"sub i64 {e}, 1"))
     w.point(t.before, messages.values[0])
     # Sums go back and forth between two places, and end where they belong.
     left = w.new(f"sub i64 {final}, {messages.counter}")
     odd = w.new(f"trunc i64 {left} to i1")
     after = w.new(f"select i1 {odd}, ptr {spare}, ptr {summed}")
     w.point(t.after, after)
-    w.point(t.state, _byte(w, result, w.mul(_read(w, near, edge), row)))
+    w.point(t.state, _byte(w, result, w.mul(_within(w, near, edge, last), row)))
     for rows in by_edge:
         rows.to(edge)
     w.run(region.blocks[0])
@@ -274,5 +277,7 @@ def _byte(w: RegionEmitter, pointer: str, offset: str) -> str:
     return w.new(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
 
-def _read(w: RegionEmitter, pointer: str, index: str) -> str:
-    return w.new(f"load i64, ptr {_word(w, pointer, index)}, align 8")
+def _within(w: RegionEmitter, pointer: str, index: str, most: str) -> str:
+    """A number that is from 0 to `most`; whatever is not counts as the latter."""
+    word = w.new(f"load i64, ptr {_word(w, pointer, index)}, align 8")
+    return w.new(f"select i1 {w.new(f'icmp ult i64 {word}, {most}')}, i64 {word}, i64 {most}")

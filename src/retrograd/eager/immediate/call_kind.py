@@ -45,6 +45,8 @@ from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.executors.tiered import Patience, node_cost
 from retrograd.tuning import TUNING
 
+OUTPUTS = compiled.OUTPUTS if compiled is not None else 0  # of a call that C makes
+
 
 class Unfit(Exception):
     """An argument that cannot be looked up by its value, or sizes that cannot have names."""
@@ -349,13 +351,28 @@ def kernel_of(kind: CallKind) -> CallKernel:
     tensors, pattern = len(kind.leaves), kind.pattern
     reach = [reach_of(y, tensors) for y in kind.outputs]
     inner = [polynomial(d, kind.names) for d in kind.inner]
-    single = isinstance(kind.result, TraceNode) and kind.outputs == [kind.result]
-    single = single and None not in inner and pattern.names <= 16
-    floating = bool(kind.outputs) and kind.outputs[0].floating
+    make, order = _structure(kind)
+    if None in inner or pattern.names > 16:
+        order = None
+    floating = sum([1 << k for k, y in enumerate(kind.outputs) if y.floating and k < OUTPUTS])
     return CallKernel(
         kind, [e for row in pattern.entries for e in row], min(pattern.names, 16), tensors, reach,
-        [] if None in inner else inner, floating, single, kind.weight,
+        [] if None in inner else inner, floating, make, order, kind.weight,
     )  # fmt: skip
+
+
+def _structure(kind: CallKind) -> tuple[Any, list[int] | None]:
+    """What makes the result of a call of a tuple of tensors, None where it is one tensor; and which
+    output each of these is, None where the result is something else."""
+    result = kind.result
+    if len(kind.outputs) > OUTPUTS:
+        return None, None
+    if isinstance(result, TraceNode):
+        return None, [0] if kind.outputs == [result] else None
+    if not isinstance(result, tuple) or any(x not in kind.outputs for x in result[1]):
+        return None, None
+    made, items = result
+    return getattr(made, "_make", made), [kind.outputs.index(x) for x in items]
 
 
 def polynomial(size: int | Dim, names: Sequence[str]) -> list[int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 from retrograd.eager.conversion import as_array
 from retrograd.eager.dispatch import ArrayLike, op_function
@@ -34,6 +34,9 @@ from retrograd.ops.leaf import constant
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import Concat, expand, permute, reshape
 from retrograd.ops.sort import Sort
+from retrograd.tensor_type import Tensor
+
+P = ParamSpec("P")
 
 
 @op_function
@@ -223,8 +226,10 @@ _NAN_DOC = """{what} over the given axes, all by default, with NaN left out{empt
     """
 
 
-def _named(name: str, what: str, empty: str, example: str) -> Callable[..., Any]:
-    def decorate(call: Callable[..., Any]) -> Callable[..., Any]:
+def _named(
+    name: str, what: str, empty: str, example: str
+) -> Callable[[Callable[P, Any]], Callable[P, Tensor]]:
+    def decorate(call: Callable[P, Any]) -> Callable[P, Tensor]:
         call.__name__ = call.__qualname__ = name
         call.__doc__ = _NAN_DOC.format(name=name, what=what, empty=empty, example=example)
         return op_function(call)
@@ -321,7 +326,7 @@ def nanvar(
 ) -> Any:
     x = promote_to_float(x)
     wide = reductions.widened(x)
-    centre = nanmean(wide, axis=axis, keepdims=True)
+    centre = as_node(nanmean(wide, axis=axis, keepdims=True))
     deviation = wide - broadcast_to(centre, wide.shape)  # NaN of an infinity, too, which stays
     deviation = el.select(as_node(f.isnan(wide)), full(0, wide.type), deviation)
     square = deviation * deviation
@@ -338,7 +343,7 @@ def nanvar(
 def nanstd(
     x: ArrayLike, /, axis: Axis = None, correction: float = 0, *, keepdims: bool = False
 ) -> Any:
-    return root(el.sqrt, nanvar(as_node(x), axis, correction, keepdims=keepdims))
+    return root(el.sqrt, as_node(nanvar(as_node(x), axis, correction, keepdims=keepdims)))
 
 
 def _running(x: Any, axis: int | None, dtype: Any, value: int, of: Callable[..., Any]) -> Node:

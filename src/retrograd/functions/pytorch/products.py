@@ -85,13 +85,19 @@ def mv(x: ArrayLike, vec: ArrayLike, /) -> Any:
 def dot(x: ArrayLike, tensor: ArrayLike, /) -> Any:
     """The sum of the products of two vectors, none conjugated: `x.dot(y)`.
 
-    `[n]` and `[n]` give `[]`. `ShapeError` for anything else.
+    `[n]` and `[n]` give `[]`. Of more axes it is NumPy's function, the sum over the last axis of x
+    and the last but one of the other: `[m, k]` and `[k, n]` give `[m, n]`, `[m, k]` and `[k]` give
+    `[m]`. Numbers multiply. `ShapeError` where the sizes differ.
 
     >>> import retrograd as rg
     >>> rg.tensor([1.0, 2.0]).dot(rg.tensor([3.0, 4.0])).item()
     11.0
     """
-    return contractions.matmul(*_of_ranks("dot", x, tensor, (1, 1)))
+    a, b = as_node(x), as_node(tensor)
+    if not a.type.rank or not b.type.rank:
+        return functions.multiply(a, b)
+    axes = [a.type.rank - 1], [max(b.type.rank - 2, 0)]
+    return contractions.tensordot(a, b, axes=axes)
 
 
 def _plus(f: Callable[[Any, Any], Any], x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:

@@ -12,7 +12,7 @@ from retrograd.eager.conversion import integer_range
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import leaf
 from retrograd.eager.modes import current_trace
-from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
+from retrograd.errors import DTypeError, FormatError, OptionError, ShapeError, TraceError
 from retrograd.functions.broadcasting import as_node, broadcast_to, integer, number
 from retrograd.functions.creation import asarray
 from retrograd.functions.indexing import take
@@ -74,7 +74,8 @@ class Generator(Distributions):
                 "generator outside and pass it, or a stack of them to vmap: Generator(0).split(n)"
             ) from None
         if not valid:
-            raise DTypeError(f"a seed is a non-negative integer, not {seed!r}")
+            kind = OptionError if isinstance(seed, int) else DTypeError
+            raise kind(f"a seed is a non-negative integer, not {seed!r}")
         mixed = np.random.SeedSequence(int(seed)).generate_state(2, np.uint32)
         self._key: Any = Tensor.of(mixed)
         self._count: Any = Tensor.of(np.zeros((), np.uint32))
@@ -261,12 +262,14 @@ class Generator(Distributions):
         """True with probability p, which broadcasts to the shape.
 
         By default the shape is that of p; the result is boolean. `ShapeError` where p does not
-        broadcast.
+        broadcast, `OptionError` for a number that is no probability.
 
         >>> import retrograd as rg
         >>> rg.random.Generator(0).bernoulli([0.0, 1.0]).tolist()
         [False, True]
         """
+        if isinstance(p, int | float) and not 0 <= p <= 1:
+            raise OptionError(f"bernoulli: a probability is from 0 to 1, not {p}")
         return _bernoulli(Tensor(self._next()), p, shape)
 
     def categorical(self, logits: ArrayLike, *, axis: int = -1, shape: Any = None) -> Tensor:

@@ -24,7 +24,6 @@ from retrograd.functions.special.classical import (
     bessel_j1,
     bessel_y0,
     bessel_y1,
-    beta,
     betainc,
     betaincc,
     betaln,
@@ -111,6 +110,7 @@ if TYPE_CHECKING:
         tandg,
     )
     from retrograd.functions.special.gamma_ratios import (
+        beta,
         betainccinv,
         betaincinv,
         binom,
@@ -148,7 +148,7 @@ LATER_NAMES = {
             "inv_boxcox1p pseudo_huber radian sindg tandg"
         ),
         "gamma_ratios": (
-            "betainccinv betaincinv binom gammainccinv gammaincinv loggamma poch rgamma"
+            "beta betainccinv betaincinv binom gammainccinv gammaincinv loggamma poch rgamma"
         ),
         "integrals": ("ellipe ellipk ellipkm1 exp1 expi expn hyp1f1 hyp2f1 lpmv spence yn zetac"),
     }.items()

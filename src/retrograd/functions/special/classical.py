@@ -8,10 +8,11 @@ from typing import Any
 
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError
-from retrograd.functions.broadcasting import as_node, broadcast
 from retrograd.functions.elementwise import described
+from retrograd.functions.special.operands import floats
 from retrograd.ir import Node, float32, full
 from retrograd.ops import elementwise as el
+from retrograd.ops.identity import StopGradient
 from retrograd.ops.special import functions as ops
 from retrograd.tensor_type import Tensor
 
@@ -23,13 +24,13 @@ def _elementwise(
     if op.arity == 1:
 
         def unary(x: ArrayLike, /) -> Any:
-            return op(*broadcast(x, floating=True))
+            return op(*floats(x))
 
         call: Callable[..., Any] = unary
     else:
 
         def binary(x1: ArrayLike, x2: ArrayLike, /) -> Any:
-            return op(*broadcast(x1, x2, floating=True))
+            return op(*floats(x1, x2))
 
         call = binary
     call.__name__ = call.__qualname__ = name
@@ -47,7 +48,8 @@ gammaln = _elementwise(ops.lgamma, "gammaln", "`log |Gamma(x)|`; inf at 0 and th
 digamma = _elementwise(ops.digamma, "digamma", "The derivative of `gammaln`; NaN at the negative "
                        "integers, ∓inf at ±0.",
                        slope="polygamma(1, x)", example="[1.0, 0.5] -> [-0.5772, -1.964]")
-betaln = _elementwise(ops.betaln, "betaln", "`log |B(x1, x2)|`, accurate for large arguments too.",
+betaln = _elementwise(ops.betaln, "betaln", "`log |B(x1, x2)|`, accurate for large arguments too, "
+                      "at poles too (see `beta`).",
                       slope="digamma(x1) - digamma(x1 + x2), digamma(x2) - digamma(x1 + x2)",
                       example="2.0, [1.0, 3.0] -> [-0.6931, -2.485]")
 gammainc = _elementwise(
@@ -125,7 +127,8 @@ def _wide(*nodes: Node) -> tuple[Node, ...]:
 def polygamma(n: ArrayLike, x: ArrayLike, /) -> Any:
     """The n-th derivative of `digamma` for whole n, `(-1)**(n+1) n! zeta(n + 1, x)` from 1 on.
 
-    There is no gradient in n: it is NaN. Within `8 + n` units in the last place for float64.
+    As n is whole there is no gradient in it: it is NaN. Within `8 + n` units in the last place for
+    float64.
 
     Elementwise: the shapes broadcast; integers x are taken as float32. `OptionError` for a negative
     Python integer n, `DTypeError` for complex numbers.
@@ -135,7 +138,7 @@ def polygamma(n: ArrayLike, x: ArrayLike, /) -> Any:
     1.645
     """
     if isinstance(n, int):
-        (x,) = broadcast(x, floating=True)
+        (x,) = floats(x)
         if n < 0:
             raise OptionError(f"polygamma takes orders from 0 on, not {n}")
         if n < 2:
@@ -143,12 +146,14 @@ def polygamma(n: ArrayLike, x: ArrayLike, /) -> Any:
         (y,) = _wide(x)
         value = (-1) ** (n + 1) * math.factorial(n) * ops.zeta(ops.like(n + 1, y), y)
         return el.cast(value, x.dtype)
-    order, x = broadcast(n, x, floating=True)
-    k, y = _wide(order, x)
+    order, x = floats(n, x)
+    given, y = _wide(order, x)
+    k = StopGradient()(given)
     odd = el.mod(k, full(2, k.type)) > 0.5
     size = ops.gamma(k + 1) * ops.zeta(k + 1, y)
     value = el.select(el.is_zero(k), ops.digamma(y), el.select(odd, size, -size))
-    return el.cast(value, x.dtype)
+    nothing = el.select(el.isinf(given), ops.like(0, k), given - k)  # with a derivative that is NaN
+    return el.cast(value + ops.undefined(nothing, y), x.dtype)
 
 
 @op_function
@@ -156,8 +161,8 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None, /) -> Any:
     """Hurwitz' zeta function `sum_k (k + q)**-x` for `x > 1`, Riemann's (`q = 1`) without q.
 
     For negative q that is not whole, x must be; at whole `q <= 0` there are poles, inf, as at
-    `x = 1`; below NaN. The gradient in q is exact; that in x is not offered: it is NaN. Within
-    `8 + x / 2` units in the last place for float64.
+    `x = 1`; below NaN. Gradients are exact and of every order; that in x is NaN for `q <= 0`, where
+    x has to be whole. Within `8 + x / 2` units in the last place for float64.
 
     Elementwise: the shapes broadcast. `DTypeError` for complex numbers.
 
@@ -165,7 +170,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None, /) -> Any:
     >>> rg.special.zeta([2.0, 4.0]).tolist()
     [1.645, 1.082]
     """
-    s, q = broadcast(x, 1.0 if q is None else q, floating=True)
+    s, q = floats(x, 1.0 if q is None else q)
     return ops.zeta(s, q)
 
 
@@ -180,7 +185,7 @@ def gammasgn(x: ArrayLike, /) -> Any:
     >>> rg.special.gammasgn([0.5, -0.5]).tolist()
     [1.0, -1.0]
     """
-    (x,) = broadcast(x, floating=True)
+    (x,) = floats(x)
     whole = el.floor(x)
     odd = el.mod(whole, full(2, x.type)) > 0.5
     sign = el.select(odd, full(-1, x.type), full(1, x.type))
@@ -188,26 +193,6 @@ def gammasgn(x: ArrayLike, /) -> Any:
     sign = el.select(pole, full(math.nan, x.type), sign)
     sign = el.select(x < 0, sign, full(1, x.type))
     return el.select(el.is_zero(x), el.sign(el.reciprocal(x)), sign)
-
-
-@op_function
-def beta(x1: ArrayLike, x2: ArrayLike, /) -> Any:
-    """`B(x1, x2) = Gamma(x1) Gamma(x2) / Gamma(x1 + x2)`, from `betaln`: for float64 within
-    `8 + |log B|` units in the last place.
-
-    Elementwise: the shapes broadcast. `DTypeError` for complex numbers.
-
-    >>> import retrograd as rg
-    >>> rg.special.beta(2.0, 3.0).item()
-    0.08333
-    """
-    a, b = broadcast(x1, x2, floating=True)
-    p, q = _wide(a, b)
-    signs = gammasgn(p), gammasgn(q), gammasgn(p + q)
-    sign = as_node(signs[0] * signs[1] * signs[2])
-    positive = (p > 0) & (q > 0)
-    sign = el.select(positive, full(1, p.type), sign)
-    return el.cast(sign * el.exp(ops.betaln(p, q)), a.dtype)
 
 
 @op_function
@@ -222,7 +207,7 @@ def multigammaln(a: ArrayLike, d: int, /) -> Any:
     >>> rg.special.multigammaln(3.0, 2).item()
     1.5501
     """
-    (a,) = broadcast(a, floating=True)
+    (a,) = floats(a)
     if d < 1:
         raise OptionError(f"multigammaln takes a dimension from 1 on, not {d}")
     (x,) = _wide(a)
@@ -249,7 +234,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Any:
     >>> rg.special.betainc(2.0, 2.0, [0.25, 0.5]).tolist()
     [0.15625, 0.5]
     """
-    return ops.betainc(*broadcast(a, b, x, floating=True))
+    return ops.betainc(*floats(a, b, x))
 
 
 @op_function
@@ -262,7 +247,7 @@ def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Any:
     >>> rg.special.betaincc(2.0, 2.0, 0.25).item()
     0.84375
     """
-    a, b, x = broadcast(a, b, x, floating=True)
+    a, b, x = floats(a, b, x)
     return ops.betainc(b, a, 1 - x)
 
 
@@ -276,7 +261,7 @@ def log_ndtr(x: ArrayLike, /) -> Any:
     >>> rg.special.log_ndtr([0.0, -20.0]).tolist()
     [-0.6931, -203.917]
     """
-    (x,) = broadcast(x, floating=True)
+    (x,) = floats(x)
     (z,) = _wide(x)
     low = z < -1
     t = el.select(low, z, full(-1, z.type)) * -math.sqrt(0.5)
@@ -296,14 +281,14 @@ def kl_div(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     >>> rg.special.kl_div(2.0, [1.0, 2.0]).tolist()
     [0.3863, 0.0]
     """
-    a, b = broadcast(x1, x2, floating=True)
+    a, b = floats(x1, x2)
     return ops.rel_entr(a, b) - a + b
 
 
 def _unscaled(op: el.Elementwise, x: ArrayLike, order: int) -> Node:
     """`I_n` from `exp(-|x|) I_n(x)`, times the exponential in two steps as the result may be less
     than that; below 1 by its power series, as derivatives of the product would cancel."""
-    (x,) = broadcast(x, floating=True)
+    (x,) = floats(x)
     (z,) = _wide(x)
     size = el.abs(z)
     near = size < 1
@@ -349,7 +334,7 @@ def i1(x: ArrayLike, /) -> Any:
 
 
 def _decaying(op: el.Elementwise, x: ArrayLike) -> Node:
-    (x,) = broadcast(x, floating=True)
+    (x,) = floats(x)
     (z,) = _wide(x)
     return el.cast(op(z) * el.exp(-z), x.dtype)
 
@@ -393,7 +378,7 @@ def sinc(x: ArrayLike, /) -> Any:
     >>> rg.special.sinc([0.0, 0.5, 1.0]).tolist()
     [1.0, 0.6366, 0.0]
     """
-    (x,) = broadcast(x, floating=True)
+    (x,) = floats(x)
     (z,) = _wide(x)
     near = el.abs(z) < 0.25
     small = el.select(near, z, full(0, z.type)) * math.pi

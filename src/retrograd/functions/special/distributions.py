@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.eager.dispatch import ArrayLike, op_function
-from retrograd.functions.broadcasting import broadcast
 from retrograd.functions.special.elementary import in_double
+from retrograd.functions.special.operands import floats
 from retrograd.ir import Node
 from retrograd.ops import elementwise as el
 from retrograd.ops.special import functions as ops
 from retrograd.ops.special import scipy_functions as called
 from retrograd.ops.special.functions import like
+from retrograd.tensor_type import Tensor
 
 _DOC = """{what}
 
@@ -28,22 +29,24 @@ _SMOOTH = "Derivatives are those of `{of}`, to the second order in its parameter
 _WHOLE = "Derivatives are those of `{of}`; a number of events is rounded down, and has none."
 
 
-def _named(name: str, what: str, of: str, example: str, whole: bool = False) -> Any:
+def _named(
+    name: str, what: str, of: str, example: str, whole: bool = False
+) -> Callable[[Callable[..., Node]], Callable[..., Tensor]]:
     """A decorator: a function of nodes in float64 as one of arrays, with its docstring."""
     arguments, result = example.split(" -> ")
     gradients = (_WHOLE if whole else _SMOOTH).format(of=of)
 
-    def decorate(formula: Callable[..., Node]) -> Callable[..., Any]:
+    def decorate(formula: Callable[..., Node]) -> Callable[..., Tensor]:
         if formula.__code__.co_argcount == 2:
 
             def two(x1: ArrayLike, x2: ArrayLike, /) -> Any:
-                return in_double(formula, *broadcast(x1, x2, floating=True))
+                return in_double(formula, *floats(x1, x2))
 
             call: Callable[..., Any] = two
         else:
 
             def three(x1: ArrayLike, x2: ArrayLike, x3: ArrayLike, /) -> Any:
-                return in_double(formula, *broadcast(x1, x2, x3, floating=True))
+                return in_double(formula, *floats(x1, x2, x3))
 
             call = three
         call.__name__ = call.__qualname__ = name

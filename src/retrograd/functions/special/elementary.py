@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.eager.dispatch import ArrayLike, op_function
-from retrograd.functions.broadcasting import as_node, broadcast
+from retrograd.functions.broadcasting import as_node
 from retrograd.functions.elementwise import pow as power
+from retrograd.functions.special.operands import floats
 from retrograd.ir import Node, float64
 from retrograd.ops import elementwise as el
 from retrograd.ops.special.functions import like
@@ -17,7 +18,7 @@ from retrograd.ops.special.scipy_functions import log1p_ratio
 
 def in_double(f: Callable[..., Node], *arrays: Any) -> Node:
     """A formula in float64, rounded once to the dtype of the arguments."""
-    nodes = broadcast(*arrays, floating=True)
+    nodes = floats(*arrays)
     return el.cast(f(*(el.cast(x, float64) for x in nodes)), nodes[0].dtype)
 
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from retrograd.eager.dispatch import ArrayLike, op_function
-from retrograd.functions.broadcasting import broadcast
 from retrograd.functions.special.elementary import in_double
+from retrograd.functions.special.operands import floats
 from retrograd.ir import Node
 from retrograd.ops import elementwise as el
 from retrograd.ops.special import functions as ops
@@ -99,7 +99,7 @@ def expn(n: ArrayLike, x: ArrayLike, /) -> Any:
     >>> rg.special.expn(2, [0.0, 1.0]).tolist()
     [1.0, 0.1485]
     """
-    return in_double(called.expn, *broadcast(n, x, floating=True))
+    return in_double(called.expn, *floats(n, x))
 
 
 @op_function
@@ -173,7 +173,7 @@ def yn(n: ArrayLike, x: ArrayLike, /) -> Any:
     >>> rg.special.yn(2, [1.0, 2.0]).tolist()
     [-1.6507, -0.6174]
     """
-    return in_double(called.yn, *broadcast(n, x, floating=True))
+    return in_double(called.yn, *floats(n, x))
 
 
 # -- zeta ------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from retrograd.ir import (
     uint8,
 )
 from retrograd.ops.identity import Alias
+from retrograd.tensor_type import Tensor
 
 # Builtins whose names are methods below.
 Integer: TypeAlias = int
@@ -87,7 +88,7 @@ class Conversions:
         device: Any = None,
         copy: Truth = False,
         non_blocking: Truth = False,
-    ) -> Any:
+    ) -> Tensor:
         """In another dtype: `x.to(rg.float64)`, `x.to("cpu", rg.float64)`, `x.to(other)`.
 
         The tensor itself where nothing changes, unless `copy`. For the device "cpu" it is fetched,
@@ -106,73 +107,73 @@ class Conversions:
         kind = self.dtype if dtype is None else as_dtype(dtype)  # type: ignore[attr-defined]
         return el.astype(self, kind, copy=copy)
 
-    def _as(self, kind: DType) -> Any:
+    def _as(self, kind: DType) -> Tensor:
         return el.astype(self, kind, copy=False)
 
-    def block_until_ready(self) -> Any:
+    def block_until_ready(self) -> Self:
         """Itself, once its value is computed, as in JAX."""
         self.computed()  # type: ignore[attr-defined]
         return self
 
-    def float(self) -> Any:
+    def float(self) -> Tensor:
         """In float32; itself if it is."""
         return self._as(float32)
 
-    def double(self) -> Any:
+    def double(self) -> Tensor:
         """In float64; itself if it is."""
         return self._as(float64)
 
-    def half(self) -> Any:
+    def half(self) -> Tensor:
         """In float16; itself if it is."""
         return self._as(float16)
 
-    def bfloat16(self) -> Any:
+    def bfloat16(self) -> Tensor:
         """In bfloat16; itself if it is."""
         return self._as(bfloat16)
 
-    def int(self) -> Any:
+    def int(self) -> Tensor:
         """In int32; itself if it is."""
         return self._as(int32)
 
-    def long(self) -> Any:
+    def long(self) -> Tensor:
         """In int64; itself if it is."""
         return self._as(int64)
 
-    def short(self) -> Any:
+    def short(self) -> Tensor:
         """In int16; itself if it is."""
         return self._as(int16)
 
-    def char(self) -> Any:
+    def char(self) -> Tensor:
         """In int8; itself if it is."""
         return self._as(int8)
 
-    def byte(self) -> Any:
+    def byte(self) -> Tensor:
         """In uint8; itself if it is."""
         return self._as(uint8)
 
-    def bool(self) -> Any:
+    def bool(self) -> Tensor:
         """Whether elements are not zero."""
         return self._as(bool_)
 
-    def cfloat(self) -> Any:
+    def cfloat(self) -> Tensor:
         """In complex64; itself if it is."""
         return self._as(complex64)
 
-    def cdouble(self) -> Any:
+    def cdouble(self) -> Tensor:
         """In complex128; itself if it is."""
         return self._as(complex128)
 
     @respells
-    def type(self, dtype: Any) -> Any:
+    def type(self, dtype: Any) -> Tensor:
         """In another dtype."""
         return self._as(as_dtype(dtype))
 
     @respells
-    def type_as(self, other: Any) -> Any:
+    def type_as(self, other: Any) -> Tensor:
         """In the dtype of another tensor."""
         return self._as(other.dtype)
 
-    def cpu(self) -> Any:
+    def cpu(self) -> Self:
         """This tensor, on the CPU: where a backend has it on its device, as `xla` and `wgpu` have
         what they compute, it is fetched, and all backends take it from then on."""
         x: Any = self
@@ -181,11 +182,11 @@ class Conversions:
             x.value()
         return self
 
-    def contiguous(self, *, memory_format: Any = None) -> Any:
+    def contiguous(self, *, memory_format: Any = None) -> Self:
         """This tensor: elements are in row-major order."""
         return self
 
-    def resolve_conj(self) -> Any:
+    def resolve_conj(self) -> Self:
         """This tensor: elements are what they are."""
         return self
 
@@ -245,7 +246,7 @@ class Conversions:
         return self.element_size()
 
     @property
-    def nbytes(self) -> Any:
+    def nbytes(self) -> Integer:
         """The number of bytes of all elements."""
         return self._type.size * self.element_size()  # type: ignore[attr-defined]
 
@@ -258,7 +259,7 @@ class Conversions:
         dtype: Any = None,
         device: Any = None,
         requires_grad: Truth = False,
-    ) -> Any:
+    ) -> Tensor:
         """A tensor of a shape with one value everywhere, in this dtype unless one is given."""
         on_cpu(device)
         if device is not None:
@@ -267,13 +268,13 @@ class Conversions:
         value = as_array(fill_value, kind)
         if value.ndim:
             raise ShapeError(f"new_full takes one number, not an array of shape {value.shape}")
-        made = LazyTensor.handle_class(full(value, TensorType(kind, as_shape(size))))
-        return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined]
+        made: Any = LazyTensor.handle_class(full(value, TensorType(kind, as_shape(size))))
+        return made.requires_grad_() if requires_grad else made
 
     @respells
     def new_zeros(
         self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Truth = False
-    ) -> Any:
+    ) -> Tensor:
         """Zeros of a shape, in this dtype unless one is given."""
         return self.new_full(
             sized(size), 0, dtype=dtype, device=device, requires_grad=requires_grad
@@ -284,7 +285,7 @@ class Conversions:
     @respells
     def new_ones(
         self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Truth = False
-    ) -> Any:
+    ) -> Tensor:
         """Ones of a shape, in this dtype unless one is given."""
         return self.new_full(
             sized(size), 1, dtype=dtype, device=device, requires_grad=requires_grad
@@ -293,11 +294,11 @@ class Conversions:
     @respells
     def new_tensor(
         self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Truth = False
-    ) -> Any:
+    ) -> Tensor:
         """A tensor of data, in this dtype unless one is given."""
         on_cpu(device)
         if device is not None:
             self.cpu()
         kind = self.dtype if dtype is None else as_dtype(dtype)  # type: ignore[attr-defined]
-        made = LazyTensor.handle_class.of(np.array(as_array(data, kind)))
-        return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined]
+        made: Any = LazyTensor.handle_class.of(np.array(as_array(data, kind)))
+        return made.requires_grad_() if requires_grad else made

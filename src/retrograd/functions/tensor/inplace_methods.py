@@ -15,6 +15,7 @@ from retrograd.functions import manipulation, scans, special
 from retrograd.functions.pytorch import arithmetic, products, scattering, statistics
 from retrograd.functions.tensor.inplace import check_changeable, take
 from retrograd.functions.tensor.namespace_methods import NamespaceMethods as of
+from retrograd.tensor_type import Tensor
 
 P = ParamSpec("P")
 # Builtins whose names are methods below.
@@ -22,7 +23,7 @@ Integer: TypeAlias = int
 Truth: TypeAlias = bool
 
 
-def in_place(f: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[Any, P], Any]:
+def in_place(f: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[Any, P], Tensor]:
     """A function of a tensor as a method that changes it."""
     name = f.__name__
 

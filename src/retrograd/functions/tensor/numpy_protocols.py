@@ -7,7 +7,7 @@ tensor requires one, and the result has floating elements.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import Any
@@ -35,11 +35,20 @@ unique_inverse unique_values unravel_index unstack unwrap vander var vsplit vsta
 linalg.cholesky linalg.cond linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh
 linalg.eigvals linalg.eigvalsh linalg.inv linalg.matmul linalg.matrix_norm linalg.matrix_power
 linalg.matrix_rank linalg.matrix_transpose linalg.multi_dot linalg.norm linalg.outer linalg.pinv
-linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.tensorinv
+linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.tensorinv
 linalg.tensorsolve linalg.trace linalg.vecdot linalg.vector_norm
 fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft
 fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn
 """
+# What code calls that wants NumPy's arrays, as SciPy does with the gradients that it is given.
+# Tensors with a history stay tensors.
+CONVERSIONS = frozenset({"atleast_1d", "atleast_2d", "atleast_3d"})
+# What an element counts as that a mask, `where=`, leaves out; those of None need an `initial=`.
+UNSELECTED = {
+    "sum": 0, "prod": 1, "any": False, "all": True, "mean": 0, "var": 0, "std": 0,
+    "max": None, "min": None, "amax": None, "amin": None,
+}  # fmt: skip
+STARTED = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 # Functions of the same name and meaning: what comes by position comes in the same order, and what
 # has the same name means the same.
 SAME = frozenset(_SAME.split())
@@ -62,6 +71,10 @@ def called(
         )
     if options.get("out") is not None:
         raise DTypeError(f"np.{name} of a Tensor takes no out; {NO_PLACE}")
+    if name in CONVERSIONS and (arrays := constants(space, args)):
+        return function(*map(np.array, arrays))  # copies, which may be written to
+    if args and name in UNSELECTED and {"where", "initial"} & options.keys():
+        return _selected(space, RENAMED.get(name, name), *args, **options)
     if name in WRITTEN:
         return WRITTEN[name](space, *args, **options)
     own = RENAMED.get(name, name)
@@ -141,10 +154,39 @@ def near_miss(name: str, space: Any) -> str:
 
 
 # -- functions whose meaning takes a line ----------------------------------------------------------
-def _dot(space: Any, a: Any, b: Any) -> Any:
-    if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return space.multiply(a, b)
-    return space.tensordot(a, b, axes=([np.ndim(a) - 1], [max(np.ndim(b) - 2, 0)]))
+def _selected(
+    space: Any, name: str, a: Any, axis: Any = None, *args: Any, where: Any = True,
+    initial: Any = None, **options: Any,
+) -> Any:  # fmt: skip
+    """A reduction of the elements that a mask selects, and of an initial value."""
+    a, where = space.asarray(a), space.asarray(where)
+    if name in ("mean", "var", "std"):
+        placed = {"dtype": args[0]} if args else {}
+        return _moment(space, name, a, axis, where, options | placed)
+    left_out = UNSELECTED[name]
+    if left_out is None and initial is None:
+        raise ArgumentError(f"np.{name} with a mask wants an initial value, as it may be empty")
+    chosen = space.where(where, a, initial if left_out is None else left_out)
+    found = getattr(np, name)(chosen, axis, *args, **options)
+    return found if initial is None else getattr(space, STARTED[name])(found, initial)
+
+
+def _moment(space: Any, name: str, a: Any, axis: Any, where: Any, options: Any) -> Any:
+    """The mean, variance or deviation of the elements that a mask selects."""
+    less = options.pop("ddof", options.pop("correction", 0))
+    keepdims = options.pop("keepdims", False)
+    if options:
+        raise DTypeError(f"np.{name} of a Tensor takes no {', '.join(options)} beside where")
+    count = np.sum(space.broadcast_to(where, a.shape), axis, keepdims=True)
+    found = np.sum(space.where(where, a, 0), axis, keepdims=True) / count
+    if name != "mean":
+        squares = space.square(space.abs(a - found))
+        found = np.sum(space.where(where, squares, 0), axis, keepdims=True) / (count - less)
+        found = space.sqrt(found) if name == "std" else found
+    if keepdims:
+        return found
+    axes = tuple(range(a.ndim)) if axis is None else axis
+    return space.squeeze(found, axes)
 
 
 def _inner(space: Any, a: Any, b: Any) -> Any:
@@ -264,6 +306,12 @@ def _linspace(
     return y, space.divide(space.subtract(stop, start), gaps) if gaps > 0 else float("nan")
 
 
+def _qr(space: Any, a: Any, mode: str = "reduced") -> Any:
+    if mode == "r":
+        return space.linalg.qr(a).R
+    return space.linalg.qr(a, mode=mode)
+
+
 def _lstsq(space: Any, a: Any, b: Any, rcond: float | None = None) -> tuple[Any, ...]:
     found = space.linalg.lstsq(a, b, rcond)
     m, n = a.shape if hasattr(a, "shape") else np.shape(a)
@@ -323,7 +371,7 @@ WRITTEN: dict[str, Callable[..., Any]] = {
     "copy": lambda space, a, order="K", subok=False: space.asarray(a, copy=True),
     "empty_like": _empty_like,
     "fix": lambda space, x: space.trunc(x),
-    "dot": _dot,
+    "dot": lambda space, a, b: space.dot(a, b),
     "vdot": _vdot,
     "inner": _inner,
     "outer": _outer,
@@ -346,6 +394,7 @@ WRITTEN: dict[str, Callable[..., Any]] = {
     "histogram": _histogram,
     "linspace": _linspace,
     "linalg.lstsq": _lstsq,
+    "linalg.qr": _qr,
     "lib.stride_tricks.sliding_window_view": _windows,
 }
 
@@ -404,29 +453,43 @@ def applied(
     if method != "__call__":
         return _by_method(space, ufunc, method, inputs, given)
     name = ufunc.__name__
-    if "out" in given and (arrays := _constants(space, inputs, given["out"])):
-        return getattr(ufunc, method)(*arrays, **options)
+    if "out" in given and not any(isinstance(y, space.Tensor) for y in given["out"]):
+        where = options.get("where", True)
+        if arrays := constants(space, [*inputs, where]):
+            return ufunc(*arrays[:-1], **options | {"where": arrays[-1]})
     dtype = given.pop("dtype", None)
     if given:
         raise DTypeError(f"np.{name} of a Tensor takes no {', '.join(sorted(given))}: {NO_PLACE}")
     found = _counterpart(space, ufunc)
+    if found is None and (arrays := constants(space, inputs)):
+        return _as_tensors(space, ufunc(*arrays, **options))
     if found is None:
         raise DTypeError(
-            f"np.{name} has no counterpart for a Tensor{near_miss(name, space)}; use "
-            "x.detach().numpy() for an array without a history"
+            f"np.{name} has no counterpart for a Tensor with a history{near_miss(name, space)}: "
+            "use x.detach(), or give its derivative by rg.custom_vjp around rg.pure_callback"
         )
     if dtype is not None:
         inputs = tuple(space.astype(space.asarray(x), dtype) for x in inputs)
     return found(*inputs)
 
 
-def _constants(space: Any, inputs: tuple[Any, ...], out: Any) -> list[Any]:
-    """The arrays of operands without a history where an array is written to, as `a += x` does:
-    nothing is lost then. Empty otherwise."""
+def constants(space: Any, inputs: Sequence[Any]) -> list[Any]:
+    """Operands with arrays in place of tensors, where all are known and have no history: nothing is
+    lost then where NumPy computes, or an array is written to as by `a += x`. Empty otherwise."""
     tensors = [x for x in inputs if isinstance(x, space.Tensor)]
-    if any(isinstance(y, space.Tensor) for y in out) or any(x.requires_grad for x in tensors):
+    if any(x.requires_grad for x in tensors):
         return []
-    return [np.asarray(x) if isinstance(x, space.Tensor) else x for x in inputs]
+    try:
+        return [np.asarray(x) if isinstance(x, space.Tensor) else x for x in inputs]
+    except TraceError:
+        return []
+
+
+def _as_tensors(space: Any, result: Any) -> Any:
+    """What NumPy computed of tensors; what is no number stays as it is."""
+    if isinstance(result, tuple):
+        return tuple(_as_tensors(space, x) for x in result)
+    return space.asarray(result) if np.asarray(result).dtype.kind in "biufc" else result
 
 
 def _is_default(key: str, value: Any) -> bool:

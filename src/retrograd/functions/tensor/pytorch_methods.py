@@ -31,6 +31,7 @@ from retrograd.functions.pytorch import (
     shapes,
     statistics,
 )
+from retrograd.tensor_type import Tensor
 
 # Builtins whose names are methods below.
 Integer: TypeAlias = int
@@ -85,16 +86,16 @@ class ElementwiseMethods:
     positive, reciprocal, sgn = el.positive, el.reciprocal, arithmetic.sgn
     sinh, tan, trunc = el.sinh, el.tan, el.trunc
 
-    def round(self, decimals: Integer = 0) -> Any:
+    def round(self, decimals: Integer = 0) -> Tensor:
         """The nearest number of so many decimal places, ties to even."""
         return el.round(self) if decimals == 0 else arithmetic.round(self, decimals)
 
-    def polygamma(self, n: Integer) -> Any:
+    def polygamma(self, n: Integer) -> Tensor:
         """The n-th derivative of `digamma`."""
         return arithmetic.polygamma(n, self)
 
     @respells
-    def where(self, condition: Any, other: Any) -> Any:
+    def where(self, condition: Any, other: Any) -> Tensor:
         """This tensor where a condition is true, `other` elsewhere."""
         return el.where(condition, self, other)
 
@@ -127,12 +128,12 @@ class ShapeMethods:
     repeat_interleave = joining.repeat_interleave
 
     @property
-    def H(self) -> Any:
+    def H(self) -> Tensor:
         """The transpose of a matrix, of complex numbers conjugated."""
         return complex_parts.conj(shapes.t(self))
 
     @property
-    def mH(self) -> Any:
+    def mH(self) -> Tensor:
         """The last two axes exchanged, of complex numbers conjugated."""
         return shapes.adjoint(self)
 
@@ -142,14 +143,14 @@ class ShapeMethods:
 
     ndimension = dim
 
-    def numel(self) -> Any:
+    def numel(self) -> Integer:
         """The number of elements."""
         return self._type.size  # type: ignore[attr-defined]
 
     nelement = numel
 
     @respells
-    def view(self, *shape: Any) -> Any:
+    def view(self, *shape: Any) -> Tensor:
         """The same elements under another shape: `reshape`, as tensors are never changed in place
         through one another. One size may be -1. With a dtype, complex numbers as pairs of real ones
         along the last axis, or such pairs as complex numbers."""
@@ -162,47 +163,47 @@ class ShapeMethods:
             return shapes.view_as_dtype(self, sizes[0])
         return manipulation.reshape(self, sizes)
 
-    def view_as(self, other: Any) -> Any:
+    def view_as(self, other: Any) -> Tensor:
         """`reshape` to the shape of another tensor."""
         return manipulation.reshape(self, other.shape)
 
     reshape_as = view_as
 
     @respells
-    def expand(self, *sizes: Any) -> Any:
+    def expand(self, *sizes: Any) -> Tensor:
         """Repeated to a shape, in which -1 leaves an axis as it is; see `broadcast_to`."""
         return shapes.expand(self, shapes.sized(sizes))
 
-    def expand_as(self, other: Any) -> Any:
+    def expand_as(self, other: Any) -> Tensor:
         """Repeated to the shape of another tensor."""
         return manipulation.broadcast_to(self, other.shape)
 
     @respells
-    def sum_to_size(self, *size: Any) -> Any:
+    def sum_to_size(self, *size: Any) -> Tensor:
         """The sum over the axes that broadcasting from `size` would repeat."""
         return shapes.sum_to_size(self, shapes.sized(size))
 
     @respells
-    def permute(self, *dims: Any) -> Any:
+    def permute(self, *dims: Any) -> Tensor:
         """The axes reordered: `permute_dims`."""
         return shapes.permute(self, shapes.sized(dims))
 
     @respells
-    def flip(self, *dims: Any, axis: Any = None) -> Any:
+    def flip(self, *dims: Any, axis: Any = None) -> Tensor:
         """The order reversed along axes, all where none are given."""
         return manipulation.flip(self, shapes.sized(dims) if dims else axis)
 
     @respells
-    def tile(self, *dims: Any) -> Any:
+    def tile(self, *dims: Any) -> Tensor:
         """Laid side by side so many times along each axis."""
         return manipulation.tile(self, shapes.sized(dims))
 
-    def ravel(self) -> Any:
+    def ravel(self) -> Tensor:
         """All elements in a row."""
         return manipulation.reshape(self, (-1,) if self.numel() != 0 else (0,))
 
     @respells
-    def repeat(self, *repeats: Any, axis: Any = None, dim: Any = None) -> Any:
+    def repeat(self, *repeats: Any, axis: Any = None, dim: Any = None) -> Tensor:
         """Each element repeated, as in NumPy and the array API standard: `x.repeat(2, axis=1)`.
 
         PyTorch lays x side by side: that is `x.tile(2, 1)` here. Several numbers in a row are
@@ -222,16 +223,16 @@ class ShapeMethods:
         return counting.repeat(self, repeats[0], axis, dim=dim)
 
     @respells
-    def split(self, split_size: Any, dim: Integer = 0) -> Any:
+    def split(self, split_size: Any, dim: Integer = 0) -> tuple[Tensor, ...]:
         """Parts of a size along an axis, the last of what is left, or of the sizes listed."""
         return manipulation.split(self, split_size, dim=dim)
 
-    def diagonal(self, offset: Integer = 0, dim1: Integer = 0, dim2: Integer = 1) -> Any:
+    def diagonal(self, offset: Integer = 0, dim1: Integer = 0, dim2: Integer = 1) -> Tensor:
         """The diagonals of the matrices in two axes, the first by default, as NumPy's and PyTorch's
         methods have it; `rg.diagonal` takes the last, as the standard does."""
         return determinants.diagonal(self, offset, dim1, dim2)
 
-    def trace(self) -> Any:
+    def trace(self) -> Tensor:
         """The sum of the diagonal of the first two axes."""
         return reductions.sum(self.diagonal(), -1)
 

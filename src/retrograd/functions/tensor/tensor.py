@@ -291,6 +291,8 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is None and not self._type.rank:
+            copy = True  # a number shares no memory worth having, and may be changed in place then
         return np.array(array_of(self, "an array"), dtype=dtype, copy=copy)
 
     def __dlpack__(
@@ -631,6 +633,8 @@ class Tensor(LazyTensor, PyTorchMethods, InPlaceMethods, NamespaceMethods, Conve
     def conj(self) -> Tensor:
         """The complex conjugate."""
         return complex_parts.conj(self)
+
+    conjugate = conj
 
     def __getitem__(self, key: Any) -> Tensor:
         return indexing.picked(self, key)

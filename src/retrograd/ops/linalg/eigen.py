@@ -162,7 +162,7 @@ class Eigvalsh(_Symmetric):
         if t is None:
             return None
         w, v = unpacked(Eigh()(*inputs))
-        return turned_slopes(real(w), product(adjoint(v), symmetric(t), v))
+        return turned_slopes(real(w), product(adjoint(v), t, v))
 
 
 def unpacked(y: Node) -> tuple[Node, Node]:
@@ -245,7 +245,8 @@ def turned(w: Node, m: Node) -> Node:
 
 
 def turned_slopes(w: Node, m: Node) -> Node:
-    """The tangents of eigenvalues w for a tangent whose components are m."""
+    """The tangents of eigenvalues w for a tangent whose components are m, of which the hermitian
+    part counts."""
     z = turned(w, m)
     several = ReduceAny((w.type.rank,))(tied(w))
     values = select(several, diagonal_of(product(adjoint(z), m, z)), diagonal_of(m))

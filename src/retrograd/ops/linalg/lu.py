@@ -73,12 +73,11 @@ class LU(MatrixOp):
         left, right = factors(y)
         m, n = left.shape[-2:]
         g = transpose(rows(g, 0, n))
-        gu = upper(rows(g, 0, n))
-        parts = []
+        gu, parts = rows(g, 0, n), []  # of U in its upper half, which is all that is read
         if m != n:
             # gB2 = gL2 U^-T, and U takes part in L2: gU - L2^T gB2.
             below = transpose(UPPER(right, transpose(rows(g, n, m))))
-            gu = gu - upper(product(transpose(rows(left, n, m)), below))
+            gu = gu - product(transpose(rows(left, n, m)), below)
             parts = [below]
         top = rows(left, 0, n)
         middle = lower(product(transpose(top), lower(rows(g, 0, n), True)), True)

@@ -335,7 +335,7 @@ class Anchor:
 
 def epsilon(x: Node) -> float:
     """The distance from 1 to the next number of a dtype."""
-    return float(ml_dtypes.finfo(x.dtype.real.dtype if x.dtype.is_complex else x.dtype.dtype).eps)  # type: ignore[no-untyped-call]
+    return float(ml_dtypes.finfo(x.dtype.real.dtype).eps)  # type: ignore[no-untyped-call]
 
 
 def tolerance(values: Node) -> Node:

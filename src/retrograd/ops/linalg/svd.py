@@ -177,7 +177,7 @@ class Svdvals(_Singular):
         if t is None:
             return None
         s, u, v = unpacked(SVD()(*inputs), inputs[0].shape[-2])
-        return -turned_slopes(-real(s), -symmetric(product(adjoint(u), t, v)))
+        return -turned_slopes(-real(s), -product(adjoint(u), t, v))
 
 
 def unpacked(y: Node, m: int | Dim) -> tuple[Node, Node, Node]:

@@ -55,6 +55,13 @@ def accumulator_of(dtype: DType) -> DType:
     return float32 if dtype.is_half else dtype
 
 
+def longest_chain(terms: Any, block: int = SUMS.block, loops: int = 1) -> Any:
+    """How many additions a term of a sum goes through at most: in this order and in NumPy's, with
+    those of the partial results of a row, for a sum by several loops, each of which is a chain."""
+    n = np.maximum(np.asarray(terms, np.float64), 1.0)
+    return np.minimum(n - 1, loops * (block + 2 * PARTS + np.log2(n) + 8))
+
+
 def in_pairs(totals: list[Any]) -> Any:
     """The totals of batches as one."""
     while len(totals) > 1:

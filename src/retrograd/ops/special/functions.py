@@ -3,8 +3,8 @@
 The table is read like that of `elementwise`. Functions whose derivatives would leave the table are
 kept in families that are closed: `zeta(s, q)` for all derivatives of the gamma function, Bessel
 functions of every whole order, the derivatives of the incomplete functions in their parameters up
-to the second. What has no derivative here is NaN, never zero: `zeta` in `s`, and third derivatives
-of the incomplete functions in their parameters.
+to the second. What has no derivative here is NaN, never zero: third derivatives of the incomplete
+functions in their parameters, and what is defined for whole numbers alone, such as an order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, full
+from retrograd.ir import Node, float32, full
 from retrograd.ops.elementwise import (
     EVEN,
     FLOAT,
@@ -26,12 +26,15 @@ from retrograd.ops.elementwise import (
     bell,
     binary,
     bitwise_not,
+    cast,
     exp,
     is_zero,
     isinf,
     log,
     log1p,
+    min,
     one_if,
+    pow,
     select,
     sign,
     sqrt,
@@ -39,11 +42,14 @@ from retrograd.ops.elementwise import (
     zdiv,
     zmul,
 )
+from retrograd.ops.special.asymptotic_series import ZETA_SERIES
 from retrograd.ops.special.reference import bessel, from_formula, from_scipy, in_double
 from retrograd.ops.special.reference import betaln as betaln_of
 from retrograd.ops.special.reference import digamma as digamma_of
 from retrograd.ops.special.reference import erfcx as erfcx_of
 from retrograd.ops.special.reference import gamma as gamma_of
+from retrograd.ops.special.reference import k0e as k0e_of
+from retrograd.ops.special.reference import k1e as k1e_of
 from retrograd.ops.special.reference import lgamma as lgamma_of
 from retrograd.ops.special.reference import ndtr as ndtr_of
 from retrograd.ops.special.reference import trigamma as trigamma_of
@@ -91,6 +97,34 @@ def _log_ratio(a: Node, b: Node) -> Node:
     return found
 
 
+TERMS = 10  # of the sum, before the integral
+
+
+def _zeta_slope(s: Node, q: Node) -> Node:
+    """`-sum_k log(k + q) (k + q)^-s` for `s > 1` and `q > 0` by Euler's and Maclaurin's formula,
+    whose rest is below a unit in the last place of the first terms; else NaN. A formula in both, so
+    that its own derivatives are exact, too."""
+    if s.dtype.is_half:
+        return cast(_zeta_slope(cast(s, float32), cast(q, float32)), s.dtype)
+    good = (s > 1) & (q > 0)
+    s, q = select(good, s, like(2, s)), select(good, q, like(1, q))
+    total = like(0, s)
+    for k in range(TERMS - 1, -1, -1):
+        total = total + log(q + k) * pow(q + k, -s)
+    a, rest = q + TERMS, s - 1
+    height, width = log(a), pow(a, -s)
+    total = total + width * (height * 0.5 + a * (height / rest + 1 / (rest * rest)))
+    # Rising factorials of s over powers of a, and their derivatives in s; finite where `width` is
+    # 0 already.
+    s = min(s, like(64 if s.dtype is float32 else 400, s))
+    rising, slope, square = s / a, 1 / a, a * a
+    for k, c in enumerate(ZETA_SERIES):
+        total = total - width * c * (slope - rising * height)
+        u, v = s + (2 * k + 1), s + (2 * k + 2)
+        rising, slope = rising * (u / a) * (v / a), (slope * u * v + rising * (u + v)) / square
+    return select(good, -total, like(math.nan, s))
+
+
 # Rules name ops that are declared on a later line.
 digamma: Elementwise
 entr: Elementwise
@@ -118,7 +152,7 @@ gamma = unary("gamma", gamma_of, lambda g, y, x: zmul(g, y * digamma(x)))
 lgamma = unary("lgamma", lgamma_of, lambda g, y, x: zmul(g, digamma(x)))
 digamma = unary("digamma", digamma_of, lambda g, y, x: zmul(g, trigamma(x)))
 trigamma = unary("trigamma", trigamma_of, lambda g, y, x: zmul(g, -2 * zeta(like(3, x), x)))
-zeta = binary("zeta", zeta_of, lambda g, y, s, q: undefined(g, s, q),
+zeta = binary("zeta", zeta_of, lambda g, y, s, q: zmul(g, _zeta_slope(s, q)),
               lambda g, y, s, q: -zmul(g, s * zeta(s + 1, q)), FLOAT)
 betaln = binary("betaln", betaln_of,
                 lambda g, y, a, b: zmul(g, digamma(a) - digamma(a + b)),
@@ -156,9 +190,9 @@ i1e = unary("i1e", bessel("ive", 1), lambda g, y, x: zmul(g, select(
 y0 = unary("y0", bessel("yv", 0), lambda g, y, x: -zmul(g, y1(x)))
 y1 = unary("y1", bessel("yv", 1), lambda g, y, x: zmul(g, select(
     isinf(y), -y, y0(x) - y / x)))
-k0e = unary("k0e", from_scipy("k0e"), lambda g, y, x: -zmul(g, select(
+k0e = unary("k0e", in_double(k0e_of), lambda g, y, x: -zmul(g, select(
     is_far(x), bessel_gap(x, 1), k1e(x) - select(isinf(y), like(0, x), y))))
-k1e = unary("k1e", from_scipy("k1e"), lambda g, y, x: zmul(g, select(
+k1e = unary("k1e", in_double(k1e_of), lambda g, y, x: zmul(g, select(
     is_far(x), bessel_gap(x, 1), select(isinf(y), like(0, x), y - k0e(x))) - y / x))
 bessel_j = binary(
     "bessel_j", bessel("jv"), None,

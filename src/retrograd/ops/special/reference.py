@@ -41,6 +41,22 @@ def from_scipy(name: str) -> Meaning:
     return in_double(lambda *arrays: scipy(name)(*arrays))
 
 
+TINY = 2.0**-1000  # up to where the first term at a pole is all; SciPy is wrong at subnormals
+
+
+def k0e(x: Any) -> Any:
+    """SciPy's; near 0, where it overflows, `-log(x / 2) - gamma`."""
+    with np.errstate(all="ignore"):
+        near = math.log(2) - np.euler_gamma - np.log(x)
+        return np.where((x > 0) & (x < TINY), near, scipy("k0e")(x))
+
+
+def k1e(x: Any) -> Any:
+    """SciPy's; near 0, where it is NaN, `1 / x`."""
+    with np.errstate(all="ignore"):
+        return np.where((x > 0) & (x < TINY), 1 / x, scipy("k1e")(x))
+
+
 def of_order(name: str) -> Meaning:
     """The same of a function whose first argument is a whole number; NaN for any other, of which
     SciPy would take a part, with a warning."""
@@ -156,9 +172,12 @@ def _gamma_of_one(x: float) -> float:
 
 # By Python, one number at a time, so that what is common needs no SciPy.
 def _lgamma(x: Any) -> Any:
-    """SciPy's where it is installed: Python's has 20 ulp near its zeros, 1 and 2."""
+    """SciPy's where it is installed: Python's has 20 ulp near its zeros, 1 and 2. Near 0, where
+    SciPy's overflows, `-log(|x|)`."""
     try:
-        return np.where(np.isneginf(x), np.inf, scipy("gammaln")(x))
+        with np.errstate(all="ignore"):
+            y = np.where(np.isneginf(x), np.inf, scipy("gammaln")(x))
+            return np.where((np.abs(x) < TINY) & (x != 0), -np.log(np.abs(x)), y)
     except BackendError:
         return np.vectorize(_lgamma_of_one, otypes=[np.float64])(x)
 
@@ -198,7 +217,14 @@ gamma = in_double(np.vectorize(_gamma_of_one, otypes=[np.float64]))
 
 @in_double
 def betaln(a: Any, b: Any) -> Any:
-    """By Stirling's formula where both are positive, where no large numbers cancel."""
+    """By Stirling's formula where both are positive, where no large numbers cancel. Where one is a
+    pole of the gamma function it is finite only if the other is whole and their sum a pole, too:
+    `|B(a, b)| = B(1 - a - b, b)`."""
+    low, high = np.where(a < b, a, b), np.where(a < b, b, a)
+    whole_low, whole_high = np.floor(low) == low, np.floor(high) == high
+    pole = (whole_low & (low <= 0)) | (whole_high & (high <= 0))
+    finite = pole & (high > 0) & whole_high & (low + high <= 0)
+    a, b = np.where(finite, 1 - (low + high), a), np.where(finite, high, b)
     low, high = np.where(a < b, a, b), np.where(a < b, b, a)
     good = (low > 0) & (low + high < np.inf)
     u, v = np.where(good, low, 1.0), np.where(good, high, 1.0)
@@ -206,8 +232,8 @@ def betaln(a: Any, b: Any) -> Any:
     y = (0.5 - v) * np.log1p(u / v) + (u - 0.5) * np.log(u) - u * np.log(c)
     y = y + 0.5 * math.log(2 * math.pi) + (m.stirling(u) - m.stirling(c) + m.stirling(v))
     w = lgamma(a) + lgamma(b) - lgamma(a + b)
-    w = np.where((low + high == np.inf) & (low > 0), -np.inf, np.where(low == 0, np.inf, w))
-    return np.where(good, y, w)
+    w = np.where((low + high == np.inf) & (low > 0), -np.inf, w)
+    return np.where(good, y, np.where(pole & ~finite, np.inf, w))
 
 
 def _bell(x: Any, c: float) -> Any:

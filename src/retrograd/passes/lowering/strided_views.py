@@ -16,6 +16,7 @@ from retrograd.tuning import TUNING
 # Up to where loops of a contraction's own, which read operands where they are, take less time than
 # the routine, which first copies them; measured.
 FEW = 7  # rows of the result, where rows of the matrix on the right are contiguous
+FEW_STREAMED = 4  # rows of the result, where such a matrix is read along its columns, see `streams`
 NEAR = 1 << 15  # bytes of such a matrix, which stays in the first-level cache
 FAR = 1 << 21  # bytes of one that stays in no cache near by
 FEW_FAR = 8  # rows of the result, where such a matrix is far away
@@ -27,7 +28,10 @@ LITTLE = 1 << 12  # multiply-adds there
 SPREAD = 1 << 15
 COLUMN_STEPS = (1, 2)  # between elements of a row of an image that are read where they lie
 # Where all are 0, every contraction is by the routine that may be; where they are endless, none.
-LIMITS = ("FEW", "FEW_FAR", "NEAR", "FEW_TURNED", "FEW_TURNED_FAR", "NEAR_TURNED", "LITTLE")
+LIMITS = (
+    "FEW", "FEW_FAR", "FEW_STREAMED", "NEAR", "FEW_TURNED", "FEW_TURNED_FAR", "NEAR_TURNED",
+    "LITTLE",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,8 @@ def wants_routine(node: Node) -> bool:
     if not in_rows(node):
         few = FEW_TURNED if less(size, NEAR_TURNED) else FEW_TURNED_FAR
         return not (less(m, few) or less(m * summed * n, LITTLE))
+    if isinstance(size, int) and size >= TUNING.streamed_bytes and less(summed, PRODUCTS.group + 1):
+        return not less(m, FEW_STREAMED)
     # Sums of a length that is not known are mostly not so long that rows of them are far apart.
     near = less(size, FAR) or (isinstance(n, int) and isinstance(summed, Dim))
     return not (less(m, FEW + 1 if near else FEW_FAR) or less(size, NEAR))

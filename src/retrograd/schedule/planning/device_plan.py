@@ -4,6 +4,7 @@ for caches and registers of one (tile groups, copies of matrices in the order of
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from retrograd.ir import Dim, Graph, Node, evaluate
 from retrograd.schedule.buffer import Buffer
@@ -69,11 +70,17 @@ class DevicePlan:
         return next((c for n in kernel.nodes if (c := self.numbers.get(n))), 0)
 
     def layout(
-        self, sizes: Mapping[str, int], scratch: Sequence[tuple[int, Buffer]] = ()
+        self,
+        sizes: Mapping[str, int],
+        scratch: Sequence[tuple[int, Buffer]] = (),
+        moved: Mapping[int, int] = MappingProxyType({}),
     ) -> ArenaLayout:
         """Where temporaries lie in the arena. `scratch` are buffers that kernels work in, with the
-        position of the kernel in the plan."""
-        timed = list(enumerate(self.kernels))
+        position of the kernel in the plan; `moved` the positions of kernels that are done at the
+        time of an earlier one."""
+        timed = sorted(
+            [(moved.get(at, at), k) for at, k in enumerate(self.kernels)], key=lambda x: x[0]
+        )
         times = lifetimes(timed, lambda b: b.kind == "temporary" and b not in self.dynamic)
         lives = [Lifetime(b, *when, self.bytes_of(b)) for b, when in times.items()]
         lives += [Lifetime(b, (t,), (t, 1 << 60), self.bytes_of(b)) for t, b in scratch]

@@ -29,7 +29,7 @@ from retrograd.ops.numerics.summation import PRODUCTS, SUMS
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.cost_model import known, nanoseconds
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import ColumnReduction, GemmNest, shared_destinations
+from retrograd.schedule.loop_nest import ColumnReduction, GemmNest, shared_destinations, streams
 from retrograd.schedule.tiling.analysis import Rows
 from retrograd.schedule.tiling.partition import (
     Inside,
@@ -281,7 +281,8 @@ def _settle(group: TileGroup, cost: float) -> None:
         touched = touched + buffer.bytes
     nests = [n for k in group.kernels for n in k.nests]
     products = [n for n in nests if isinstance(n, GemmNest) and not n.loops]
-    alone = len(nests) == len(products) == 1 or any(map(_in_strips, products))
+    wide = len(nests) == 1 and nests[0].vec == 0 and streams(nests[0])
+    alone = wide or len(nests) == len(products) == 1 or any(map(_in_strips, products))
     if alone or isinstance(touched, Dim) or isinstance(group.rows, Dim):
         group.tiles = 0
         group.tile_rows = group.cached_rows = 0 if alone else _cached_rows(group, touched)
@@ -334,6 +335,8 @@ def _most_tiles(most: int, kernels: Sequence[Kernel]) -> int:
             if isinstance(nest, ColumnReduction) and nest.vec == 0 and not nest.is_contraction:
                 few = min(most // TUNING.narrow_sum_columns, 2)
                 most = max(most // TUNING.sum_columns, few, 1)
+            if nest.vec == 0 and streams(nest):
+                most = max(most // TUNING.streamed_tile_columns, 1)
             if isinstance(nest, GemmNest) and not nest.loops:
                 rows = known(nest.mnk[0])
                 most = min(most, max(rows // TUNING.gemm_tile_rows, min(rows, 2)))

@@ -76,21 +76,28 @@ class Corpus:
         tokens, targets = self.batches(step, 1, size, block)
         return tokens[0], targets[0]
 
-    def batches(self, step: int, most: int, size: int, block: int = 1) -> tuple[Array, Array]:
+    def batches(
+        self, step: int, most: int, size: int, block: int = 1, rows: Array | None = None
+    ) -> tuple[Array, Array]:
         """`(tokens, targets)` of the steps from `step` on, `[steps, size, length]`: of at most so
-        many, and of no more than are padded to the same length."""
+        many, and of no more than are padded to the same length. With `rows` only these samples of
+        each batch, `[steps, len(rows), length]`."""
         length, steps = self._length(step // block, size, block), block - step % block
         while steps < most and self._length((step + steps) // block, size, block) == length:
             steps += block
         steps = min(steps, most)
-        chosen = self._epochs.numbers(step * size, steps * size)
+        chosen = chosen_rows(self._epochs.numbers(step * size, steps * size), size, rows)
         windows = np.lib.stride_tricks.sliding_window_view(self._flat, length + 1)
         samples = windows[self._starts[chosen]]
         learned = np.arange(length) < self._lengths[chosen][:, None]
         tokens = np.where(learned, samples[:, :-1], 0)
         targets = np.where(learned, samples[:, 1:], IGNORED)
-        shape = (steps, size, length)
+        shape = (steps, -1, length)
         return tokens.reshape(shape), targets.reshape(shape)
+
+    def learned(self, step: int, steps: int, size: int) -> int:
+        """How many tokens so many steps learn from, on all devices."""
+        return int(self._lengths[self._epochs.numbers(step * size, steps * size)].sum())
 
     def _length(self, number: int, size: int, block: int) -> int:
         """What samples of a block of steps are padded to."""
@@ -116,6 +123,15 @@ class Corpus:
         tokens, targets = padded(samples, length)
         shape = (chunks, size, length)
         return tokens.reshape(shape), targets.reshape(shape)
+
+
+def chosen_rows(numbers: Array, size: int, rows: Array | None) -> Array:
+    """Of the samples of several batches of `size` those that stand in these rows of each.
+
+    >>> chosen_rows(np.arange(8), 4, np.array([1, 2])).tolist()
+    [1, 2, 5, 6]
+    """
+    return numbers if rows is None else numbers.reshape(-1, size)[:, rows].reshape(-1)
 
 
 def counted(n: int, what: str) -> str:

@@ -195,8 +195,11 @@ class GPTTrainer:
         self._leaves, self._structure = pytree.flatten(self._model)
         self._names = [dotted(path) for path in pytree.paths(self._model)]
         self.placement = Placement.here(tensor_parallel=TENSOR_PARALLEL)
+        self._rows: Array | None = None  # of a batch, those that this process loads
         if self.placement is not None:
             self.placement.check_batch(config.batch)
+            self.placement.same_data("a text", corpus.checksum)
+            self._rows = self.placement.own_rows(config.batch)
         self.parameters = sum(p.value().size for p in self._model.parameters())
         self.optimizer = config.optimizer()
         self.state = self.optimizer.init(self._model)
@@ -280,7 +283,8 @@ class GPTTrainer:
         holds norms of parameters (`parameter_norms`) and gradients."""
         most = 1 if looked else most
         most = min(most, self._fixed) if self._fixed else most
-        tokens, targets = self.corpus.batches(self.step, most, self.config.batch, self._alike)
+        size = self.config.batch
+        tokens, targets = self.corpus.batches(self.step, most, size, self._alike, self._rows)
         count = len(tokens)
         tokens, targets = self._padded(tokens, targets)
         if self._model is not None:  # whoever has the model keeps it: its memory is not given away
@@ -289,7 +293,7 @@ class GPTTrainer:
             if self.placement is not None:
                 self._leaves = self.placement.model(self._names, copies)
                 self.state = self.placement.state(self.state, self._leaves)
-        given = self._on_mesh(tokens, targets)
+        given = self._joined(tokens, targets)
         with rg.no_grad():
             if looked:
                 self._leaves, self.state, found, self.seen = self._looked(
@@ -305,8 +309,9 @@ class GPTTrainer:
                 f"lower the learning rate (now {self.config.lr}) and start again or from a "
                 "checkpoint"
             )
-        self.step += len(losses)
-        return losses, int(np.count_nonzero(targets >= 0))
+        learned = self.corpus.learned(self.step, count, size)
+        self.step += count
+        return losses, learned
 
     def _padded(self, tokens: Array, targets: Array) -> tuple[Array, Array]:
         """Batches of several steps in one of few shapes, where each shape is a program of its own:
@@ -318,6 +323,13 @@ class GPTTrainer:
         full = min(-(-length // part) * part, self.size.context)
         room = (0, self._fixed - steps), (0, 0), (0, full - length)
         return np.pad(tokens, room), np.pad(targets, room, constant_values=IGNORED)
+
+    def _joined(self, tokens: Array, targets: Array) -> Any:
+        """Batches to learn from, several along the first axis, of which this process may have
+        loaded some rows, divided over the mesh if there is one."""
+        if self.placement is None or self._rows is None:
+            return self._on_mesh(tokens, targets)
+        return self.placement.batch_of_rows((tokens, targets), self._rows, self.config.batch, 1)
 
     def _on_mesh(self, tokens: Any, targets: Any) -> Any:
         """Batches, several along the first axis, divided over the mesh if there is one."""

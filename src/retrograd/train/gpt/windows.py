@@ -19,7 +19,7 @@ from retrograd.data import BPETokenizer, CharTokenizer
 from retrograd.errors import FormatError
 from retrograd.files import StrPath, read_pieces
 from retrograd.functions.random.generator import Generator
-from retrograd.train.gpt.corpus import counted
+from retrograd.train.gpt.corpus import chosen_rows, counted
 from retrograd.train.gpt.epochs import Epochs
 
 Array = np.ndarray[Any, Any]
@@ -184,15 +184,24 @@ class TextWindows:
         tokens, targets = self.batches(step, 1, size, block)
         return tokens[0], targets[0]
 
-    def batches(self, step: int, most: int, size: int, block: int = 1) -> tuple[Array, Array]:
-        """`(tokens, targets)` of so many steps from `step` on, `[steps, size, context]`."""
+    def batches(
+        self, step: int, most: int, size: int, block: int = 1, rows: Array | None = None
+    ) -> tuple[Array, Array]:
+        """`(tokens, targets)` of so many steps from `step` on, `[steps, size, context]`; with
+        `rows` only these samples of each batch, which is all that is read of the text."""
         del block  # all have the same length
         first = step * size
         places = self._epochs.numbers(first, most * size) * self.context
         epochs = np.arange(first, first + most * size) // self._epochs.count
         for epoch in range(int(epochs[0]), int(epochs[-1]) + 1):
             places = places + np.where(epochs == epoch, self._offset(epoch), 0)
-        return _windows(self.training, places.reshape(most, size), self.context)
+        places = chosen_rows(places, size, rows).reshape(most, -1)
+        return _windows(self.training, places, self.context)
+
+    def learned(self, step: int, steps: int, size: int) -> int:
+        """How many tokens so many steps learn from, on all devices."""
+        del step
+        return steps * size * self.context
 
     def usual_length(self, size: int) -> int:
         """All samples are as long as the context."""

@@ -15,6 +15,7 @@ import retrograd as rg
 from retrograd import metrics, optim
 from retrograd.api.dashboard import Dashboard
 from retrograd.data import read_image
+from retrograd.distributed.training import Placement
 from retrograd.errors import FormatError, OptionError
 from retrograd.files import StrPath, make_directory, read_bytes, write_atomically
 from retrograd.functions.random.generator import Generator
@@ -22,8 +23,10 @@ from retrograd.io import load_safetensors, save_safetensors, structured
 from retrograd.nn import functional as F
 from retrograd.train.images.model import ImageNetwork
 from retrograd.train.images.sources import ImageTask
+from retrograd.train.loop.batches import ArrayRows
 from retrograd.train.loop.early_stopping import EarlyStopping
 from retrograd.train.loop.fit import fit
+from retrograd.train.loop.rows import RowReader
 from retrograd.train.loop.run import TrainingRun
 from retrograd.train.progress import Reporter
 from retrograd.train.run_log import MODEL, TASK, write_configuration
@@ -36,7 +39,8 @@ CHUNK = 256  # images that are looked at together
 @dataclass(frozen=True)
 class ImageConfig:
     """How a network is trained. `patience` is for how many epochs the accuracy on images that are
-    held out may stay below its best; 0: all epochs are done."""
+    held out may stay below its best; 0: all epochs are done. With `steps` so many are done in
+    place of the epochs, with ten looks at what is held out, which `patience` counts then."""
 
     epochs: int = 60
     batch: int = 64
@@ -47,11 +51,14 @@ class ImageConfig:
     smoothing: float = 0.05
     patience: int = 0
     seed: int = 0
+    steps: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "width"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} is at least 1, not {getattr(self, name)}")
+        if self.steps is not None and self.steps < 1:
+            raise OptionError(f"steps is at least 1, not {self.steps}")
         if not (self.lr > 0 and np.isfinite(self.lr)):
             raise OptionError(f"the learning rate is a positive number, not {self.lr}")
         if not 0 <= self.dropout < 1 or not 0 <= self.smoothing < 1:
@@ -103,7 +110,8 @@ def train(
         write_configuration(make_directory(Path(out)), {**options, **asdict(config)})
     batch = min(config.batch, len(learn))
     each = len(learn) // batch
-    rate = optim.schedules.cosine(config.lr, config.epochs * each, warmup=each)
+    steps = config.steps or config.epochs * each
+    rate = optim.schedules.cosine(config.lr, steps, warmup=min(each, steps // 2))
     outcome = fit(
         network(task, config),
         lambda model, batch: F.cross_entropy(
@@ -111,7 +119,8 @@ def train(
         ),
         (task.pixels(learn), task.labels[learn]),
         optimizer=optim.AdamW(lr=rate, weight_decay=config.weight_decay),
-        epochs=config.epochs,
+        epochs=None if config.steps else config.epochs,
+        steps=config.steps,
         batch_size=batch,
         shuffle=True,
         drop_last=True,
@@ -165,12 +174,17 @@ def load_model(out: StrPath) -> tuple[ImageNetwork, ImageTask]:
     return model.eval(), task
 
 
-def classes_of(model: ImageNetwork, pixels: Array) -> Array:
+def classes_of(model: ImageNetwork, pixels: Array | RowReader) -> Array:
     """The number of the class that the model takes each image for."""
     model.eval()
+    if not len(pixels):
+        return np.zeros(0, np.int64)
     scores = rg.jit(lambda model, x: model(x).argmax(axis=1))
-    parts = [scores(model, pixels[i : i + CHUNK]).numpy() for i in range(0, len(pixels), CHUNK)]
-    return np.concatenate([np.zeros(0, np.int64), *parts])
+    batches = ArrayRows((pixels,), CHUNK, shuffle=False, placement=Placement.here())
+    parts = []
+    while groups := batches.take(1):
+        parts += [scores(model, *group.batch(0)).numpy() for group in groups]
+    return np.concatenate(parts)
 
 
 def predict(out: StrPath, files: Sequence[StrPath]) -> list[tuple[str, float]]:

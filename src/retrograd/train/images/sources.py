@@ -12,6 +12,8 @@ import numpy as np
 from retrograd.data import ImageFolder, bundled_digits
 from retrograd.errors import FormatError
 from retrograd.files import StrPath
+from retrograd.train.loop.rows import RowReader
+from retrograd.xla.agreement import is_several
 
 Array = np.ndarray[Any, Any]
 INK = 16  # the darkest pixel of the bundled digits
@@ -26,14 +28,48 @@ class ImageTask:
 
     name: str
     classes: Sequence[str]
-    images: Array
+    images: Array | FolderImages
     labels: Array
     white: int = 255
     mirrored: bool = False
 
-    def pixels(self, where: Array) -> Array:
-        """Some images as numbers from 0 to 1, float32."""
-        return self.images[where].astype(np.float32) / self.white
+    def pixels(self, where: Array) -> Array | Pixels:
+        """Some images as numbers from 0 to 1, float32; of those that are read when they are needed
+        what does that."""
+        if isinstance(self.images, FolderImages):
+            return Pixels(self.images, where, self.white)
+        return _scaled(self.images[where], self.white)
+
+
+class FolderImages:
+    """The images of a folder, of which each is read once, when it is asked for first."""
+
+    def __init__(self, folder: ImageFolder, channels: int, size: int) -> None:
+        self.folder = folder
+        self.shape = (len(folder), channels, size, size)
+        self._images: Array = np.empty(self.shape, np.uint8)  # memory is taken as it is filled
+        self.is_read = np.zeros(len(folder), bool)
+
+    def __getitem__(self, rows: Array) -> Array:
+        for i in rows[~self.is_read[rows]]:
+            self._images[i], _ = self.folder[int(i)]
+            self.is_read[i] = True
+        return self._images[rows]
+
+
+class Pixels(RowReader):
+    """Some images of a folder, as numbers from 0 to 1."""
+
+    def __init__(self, images: FolderImages, where: Array, white: int) -> None:
+        self._images, self._where, self._white = images, where, white
+        self.shape, self.dtype = (len(where), *images.shape[1:]), np.dtype(np.float32)
+
+    def read(self, rows: Array) -> Array:
+        return _scaled(self._images[self._where[rows]], self._white)
+
+
+def _scaled(images: Array, white: int) -> Array:
+    return images.astype(np.float32) / white
 
 
 def digits() -> ImageTask:
@@ -44,6 +80,9 @@ def digits() -> ImageTask:
 
 def read_folder(root: StrPath, size: int = 64, mode: str = "RGB") -> ImageTask:
     """The images of a folder with a folder for each class, resized to `size` by `size` pixels.
+
+    All are read here, but where several processes train together: then each reads the images that
+    it learns from or looks at, when it does.
 
     `FileNotFoundError` where there is no such folder; `FormatError` where it has no two folders
     with images, for a file that is no image, which is named, and for more than fits in memory.
@@ -61,8 +100,7 @@ def read_folder(root: StrPath, size: int = 64, mode: str = "RGB") -> ImageTask:
             f"{os.fspath(root)} has {len(found):,} images, which take {total >> 20:,} MB with "
             f"{size} by {size} pixels; choose a smaller --size, or train on a part of them"
         )
-    images = np.empty((len(found), *shape), np.uint8)
-    for i in range(len(found)):
-        images[i], _ = found[i]
+    images = FolderImages(found, *shape[:2])
     labels = np.array(found.targets, np.int64)
-    return ImageTask(os.fspath(root), found.classes, images, labels, mirrored=True)
+    every = images if is_several() else images[np.arange(len(found))]
+    return ImageTask(os.fspath(root), found.classes, every, labels, mirrored=True)

@@ -16,11 +16,15 @@ from typing import Any
 import numpy as np
 
 from retrograd import pytree
+from retrograd.data.samplers import DistributedSampler
+from retrograd.distributed.training import Placement
 from retrograd.eager.conversion import as_array
 from retrograd.errors import ArgumentError, DTypeError, FormatError, OptionError, ShapeError
 from retrograd.functions.creation import asarray
 from retrograd.functions.tensor.tensor import Tensor
+from retrograd.train.loop.rows import RowReader, RowShare
 from retrograd.tuning import TUNING
+from retrograd.xla.agreement import is_several
 
 Array = np.ndarray[Any, Any]
 # The shapes and dtypes of the leaves of a batch, and its structure.
@@ -63,6 +67,24 @@ class Stacked(Group):
     def part(self, start: int, stop: int) -> Stacked:
         """Some of them."""
         return Stacked([a[start:stop] for a in self.leaves], self.structure)
+
+
+class OwnRows(Group):
+    """Batches of which this process has its own rows, in memory one behind the other: what programs
+    are given is on the mesh, and has those of all processes."""
+
+    def __init__(self, leaves: list[Array], structure: Any, part: RowShare) -> None:
+        self.leaves, self.structure, self.part = leaves, structure, part
+        self.count, self.samples = len(leaves[0]), part.size
+        # As many as a batch of all takes: by this all processes decide alike.
+        own = self.count * len(part.rows)
+        self.nbytes = sum(a.nbytes // max(own, 1) * part.size for a in leaves)
+
+    def batch(self, i: int) -> tuple[Tensor, ...]:
+        return self.part.joined([a[i] for a in self.leaves])
+
+    def stacked(self, start: int, stop: int) -> tuple[Tensor, ...]:
+        return self.part.joined([a[start:stop] for a in self.leaves], 1)
 
 
 class Listed(Group):
@@ -170,10 +192,17 @@ class BatchSource(ABC):
 
 
 class ArrayRows(BatchSource):
-    """Rows of arrays, `batch_size` at a time, in an order that the seed and the epoch give."""
+    """Rows of arrays, `batch_size` at a time, in an order that the seed and the epoch give. Of
+    several processes each takes the rows of its own devices out of them."""
 
     def __init__(
-        self, data: Any, batch_size: int, shuffle: bool, seed: int, drop_last: bool
+        self,
+        data: Any,
+        batch_size: int,
+        shuffle: bool,
+        seed: int = 0,
+        drop_last: bool = False,
+        placement: Placement | None = None,
     ) -> None:
         super().__init__()
         self.leaves, self.structure = _rows(data)
@@ -181,6 +210,8 @@ class ArrayRows(BatchSource):
         self.batch_size, self.shuffle, self.seed = batch_size, shuffle, seed
         whole, rest = divmod(self.rows, batch_size)
         self.whole = whole
+        self.part = RowShare.of(placement, batch_size)
+        self.last_part = RowShare.of(placement, rest) if rest else None
         self.length = whole if drop_last or not rest else whole + 1
         if not self.length:
             raise ShapeError(
@@ -193,27 +224,45 @@ class ArrayRows(BatchSource):
         assert self.length is not None
         stop = min(self.at + count, self.length)
         groups: list[Group] = []
+        size = self.batch_size
         if whole := max(min(stop, self.whole) - self.at, 0):
-            size = self.batch_size
-            found = [self._some(a, self.at * size, (self.at + whole) * size) for a in self.leaves]
-            shaped = [a.reshape(whole, size, *a.shape[1:]) for a in found]
-            groups.append(Stacked(shaped, self.structure))
+            chosen = self._chosen(self.at * size, (self.at + whole) * size)
+            groups.append(self._group(chosen, whole, self.part))
         if stop > self.whole and stop > self.at:
-            last = [self._some(a, self.whole * self.batch_size, self.rows) for a in self.leaves]
-            groups.append(Stacked([a[None] for a in last], self.structure))
+            chosen = self._chosen(self.whole * size, self.rows)
+            groups.append(self._group(chosen, 1, self.last_part))
         self.at = stop
         return groups
 
-    def _some(self, a: Array, start: int, stop: int) -> Array:
+    def _group(self, chosen: Array | slice, count: int, part: RowShare | None) -> Group:
+        """So many batches of these rows, of which this process may read a part."""
+        if part is not None:
+            every = np.arange(self.rows)[chosen] if isinstance(chosen, slice) else chosen
+            chosen = every.reshape(count, -1)[:, part.rows].reshape(-1)
+        found = [_taken(a, chosen) for a in self.leaves]
+        shaped = [a.reshape(count, len(a) // count, *a.shape[1:]) for a in found]
+        if part is not None:
+            return OwnRows(shaped, self.structure, part)
+        return Stacked(shaped, self.structure)
+
+    def _chosen(self, start: int, stop: int) -> Array | slice:
+        """The rows that are from one to another place in the order of the epoch."""
         if not self.shuffle:
-            return a[start:stop]
+            return slice(start, stop)
         if self._order is None or self._order[0] != self.epoch:
             rng = np.random.default_rng([self.seed, self.epoch])
             self._order = (self.epoch, rng.permutation(self.rows))
-        return np.take(a, self._order[1][start:stop], axis=0)
+        return self._order[1][start:stop]
 
     def fingerprint(self) -> Any:
         return _fingerprint(self.leaves)
+
+
+def _taken(a: Array | RowReader, rows: Array | slice) -> Array:
+    """Some rows of what holds them."""
+    if isinstance(rows, slice):
+        return a[rows]
+    return a.read(rows) if isinstance(a, RowReader) else np.take(a, rows, axis=0)
 
 
 class WholeBatch(BatchSource):
@@ -224,6 +273,7 @@ class WholeBatch(BatchSource):
     def __init__(self, data: Any) -> None:
         super().__init__()
         leaves, self.structure = _rows(data)
+        leaves = [a[:] for a in leaves]  # all that is to be read, if something is
         self.arrays = leaves
         self.leaves = tuple(map(_held, leaves))
 
@@ -268,11 +318,13 @@ class BatchList(BatchSource):
 class BatchIterator(BatchSource):
     """What an iterable gives: a data loader, a function that returns an iterator, or an iterator,
     of which there is one epoch. A loader with a `state_dict` goes on by itself; of others the
-    batches that were taken are passed over."""
+    batches that were taken are passed over. Of one with a `DistributedSampler` the batches of all
+    processes are joined."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, placement: Placement | None = None) -> None:
         super().__init__()
         self.data = data
+        self.placement = placement if _gives_parts(data) else None
         self.once = isinstance(data, Iterator)
         self.length = _length(data)
         self._iterator: Iterator[Any] | None = None
@@ -297,6 +349,8 @@ class BatchIterator(BatchSource):
         # Arrays are copied where they wait for others, lest the iterator fills them again.
         batches = islice(self._iterator, count)
         found = [tensors_of(batch, copy=count > 1) for batch in batches]
+        if self.placement is not None:
+            found = [(self.placement.batch_of_parts(x), structure) for x, structure in found]
         self.at += len(found)
         return grouped(found)
 
@@ -350,8 +404,10 @@ def batches_of(
     shuffle: bool | None = None,
     seed: int = 0,
     drop_last: bool = False,
+    placement: Placement | None = None,
 ) -> BatchSource:
-    """The batches that `fit` goes through: rows of arrays, or what an iterable gives."""
+    """The batches that `fit` goes through: rows of arrays, or what an iterable gives. Where there
+    is a placement, and it is over several processes, each reads its own samples."""
     if batch_size is not None and (isinstance(batch_size, bool) or batch_size < 1):
         raise OptionError(f"fit: batch_size is at least 1, not {batch_size}")
     if is_arrays(data):
@@ -362,7 +418,7 @@ def batches_of(
                     "drop_last say nothing; give batch_size"
                 )
             return WholeBatch(data)
-        return ArrayRows(data, batch_size, shuffle is not False, seed, drop_last)
+        return ArrayRows(data, batch_size, shuffle is not False, seed, drop_last, placement)
     if batch_size is not None or shuffle is not None or drop_last:
         raise OptionError(
             "fit: batch_size, shuffle and drop_last are for data that is a tree of arrays; "
@@ -378,7 +434,7 @@ def batches_of(
     if isinstance(data, list) and data:
         return BatchList(data)
     if isinstance(data, Iterable) or _is_function(data):
-        return BatchIterator(data)
+        return BatchIterator(data, placement)
     raise ArgumentError(
         "fit: data is a tree of arrays (an array, a tuple or a dict of arrays), a data loader, a "
         f"list of batches or another iterable of them, not {type(data).__name__}; of a dataset "
@@ -400,13 +456,19 @@ def is_arrays(data: Any) -> bool:
 
 
 def _is_array(x: Any) -> bool:
-    return isinstance(x, Tensor | np.ndarray) or (
+    return isinstance(x, Tensor | np.ndarray | RowReader) or (
         hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__array__")
     )
 
 
 def _is_function(data: Any) -> bool:
     return callable(data) and not isinstance(data, Iterable | type)
+
+
+def _gives_parts(data: Any) -> bool:
+    """Whether a loader gives the part of each batch that is this process's, of several."""
+    sampler = getattr(data, "sampler", None)
+    return is_several() and isinstance(sampler, DistributedSampler) and sampler.num_replicas > 1
 
 
 def _length(data: Any) -> int | None:
@@ -416,15 +478,17 @@ def _length(data: Any) -> int | None:
         return None
 
 
-def _array(x: Any, name: str) -> Array:
+def _array(x: Any, name: str) -> Any:
+    if isinstance(x, RowReader):
+        return x
     try:
         return np.ascontiguousarray(as_array(x))
     except DTypeError as error:
         raise DTypeError(f"fit: {name} of the data: {error}") from None
 
 
-def _rows(data: Any) -> tuple[list[Array], Any]:
-    """The leaves of data as arrays, of as many rows each."""
+def _rows(data: Any) -> tuple[list[Any], Any]:
+    """The leaves of data as arrays, or what stands for them, of as many rows each."""
     leaves, structure = pytree.flatten(data)
     names = [p or "the array" for p in pytree.paths(data)]
     arrays = [_array(x, name) for x, name in zip(leaves, names, strict=True)]
@@ -444,6 +508,13 @@ def _rows(data: Any) -> tuple[list[Array], Any]:
 def tensors_of(batch: Any, copy: bool = False) -> tuple[tuple[Tensor, ...], Any]:
     """The leaves of a batch as tensors, and its structure."""
     leaves, structure = pytree.flatten(batch)
+    for x, path in zip(leaves, pytree.paths(batch), strict=True) if _has_text(leaves) else ():
+        if isinstance(x, str | bytes):
+            raise DTypeError(
+                f"fit: {path.lstrip('.') or 'a batch'} of the batches is text, {x!r:.40}, which no "
+                "step can compute with; leave it out, or make numbers of it, as in "
+                "rg.data.MapDataset(dataset, lambda sample: (sample['x'], sample['y']))"
+            )
     try:
         found = tuple([x if isinstance(x, Tensor) else _tensor(x, copy) for x in leaves])
     except (DTypeError, TypeError) as error:
@@ -452,6 +523,10 @@ def tensors_of(batch: Any, copy: bool = False) -> tuple[tuple[Tensor, ...], Any]
     if not found:
         raise ShapeError(f"fit: there is no array in the batch {batch!r:.200}")
     return found, structure
+
+
+def _has_text(leaves: Iterable[Any]) -> bool:
+    return any(isinstance(x, str | bytes) for x in leaves)
 
 
 def _tensor(x: Any, copy: bool) -> Tensor:
@@ -470,7 +545,9 @@ def _fingerprint(arrays: list[Array]) -> Any:
             "checksum": check}  # fmt: skip
 
 
-def held_out_batches(data: Any, batch_size: int | None) -> BatchSource:
+def held_out_batches(
+    data: Any, batch_size: int | None, placement: Placement | None = None
+) -> BatchSource:
     """The batches of validation data: in their order, of the size that training has."""
     if isinstance(data, Iterator):
         raise ArgumentError(
@@ -478,5 +555,6 @@ def held_out_batches(data: Any, batch_size: int | None) -> BatchSource:
             f"give {REMEDY}"
         )
     if is_arrays(data):
-        return batches_of(data, batch_size, None if batch_size is None else False)
-    return batches_of(data)
+        shuffle = None if batch_size is None else False
+        return batches_of(data, batch_size, shuffle, placement=placement)
+    return batches_of(data, placement=placement)

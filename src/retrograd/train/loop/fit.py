@@ -132,7 +132,9 @@ def fit(
     **Many devices.** Inside of `with rg.backend("xla"), mesh:` batches, parameters and the state of
     the optimizer are divided over the mesh as `shardings` say, by default as
     `rg.distributed.usual_shardings` has it: over the axis `data` batches alone, over `fsdp` all. In
-    each of several processes `data` is the whole of it, and process 0 writes the folder.
+    each of several processes `data` stands for the whole of it, of which the process takes the
+    samples of its own devices, in the order that one process has; a loader with a
+    `rg.data.DistributedSampler` gives the part of each. Process 0 writes the folder.
 
     Raises `NonFiniteError` where a loss is NaN or infinite, which names the operation, layer and
     line that it came from; `ShapeError` where data is empty or the loss no scalar; `ArgumentError`
@@ -163,14 +165,14 @@ def fit(
     }.items():  # fmt: skip
         if value is not None and (isinstance(value, bool) or value < 1):
             raise OptionError(f"fit: {name} is at least 1, not {value}")
-    batches = batches_of(data, batch_size, shuffle, seed, drop_last)
+    placement = Placement.here(shardings)
+    batches = batches_of(data, batch_size, shuffle, seed, drop_last, placement)
     if epochs is not None:
         batches.need(epochs)
-    held_out = None if validation is None else held_out_batches(validation, batch_size)
+    held_out = None if validation is None else held_out_batches(validation, batch_size, placement)
     accumulate = 1 if isinstance(batches, WholeBatch) else accumulate
     rule = _rule(early_stopping, held_out, metrics)
     stateful, average = Stateful(model, optimizer), averaging(ema, model)
-    placement = Placement.here(shardings)
     if placement is not None and batch_size is not None:
         placement.check_batch(batch_size)
     with rg.no_grad():
@@ -192,6 +194,8 @@ def fit(
         "flush_subnormals": flush_subnormals,
         "model": programs.signature, "data": batches.fingerprint(),
     }  # fmt: skip
+    if placement is not None:
+        placement.same_data("data", settings["data"])
     plan = Plan(
         steps, epochs, accumulate, validate_every, checkpoint_every,
         log_every=log_every or max((planned or 10 * LOGGED) // LOGGED, 1),

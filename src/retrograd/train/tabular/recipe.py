@@ -35,7 +35,8 @@ CHUNK = 4096  # rows that are looked at together
 class TabularConfig:
     """What is learned, and how: `task` is found out from the target where it is "auto". `patience`
     is for how many epochs the validation may stay worse than its best; then the best is taken
-    back."""
+    back. With `steps` so many are done in place of the epochs, with ten looks at what is held out,
+    which `patience` counts then."""
 
     target: str
     task: Literal["auto", "classification", "regression"] = "auto"
@@ -49,11 +50,14 @@ class TabularConfig:
     patience: int = 15
     seed: int = 0
     leave_out: tuple[str, ...] = ()
+    steps: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "width", "depth", "patience"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} is at least 1, not {getattr(self, name)}")
+        if self.steps is not None and self.steps < 1:
+            raise OptionError(f"steps is at least 1, not {self.steps}")
         if not (self.lr > 0 and np.isfinite(self.lr)):
             raise OptionError(f"the learning rate is a positive number, not {self.lr}")
         if not 0 <= self.dropout < 1:
@@ -140,13 +144,15 @@ def train(
     wanted[rows] = target.encode(table.columns[config.target][rows])
     batch = min(config.batch, len(learn))
     each, classes = len(learn) // batch, target.classes is not None
-    rate = optim.schedules.cosine(config.lr, config.epochs * each, warmup=each)
+    steps = config.steps or config.epochs * each
+    rate = optim.schedules.cosine(config.lr, steps, warmup=min(each, steps // 2))
     run = fit(
         network(encoder, target, config),
         lambda model, batch: loss_of(model, batch, classes),
         (numbers[learn], places[learn], wanted[learn]),
         optimizer=optim.AdamW(lr=rate, weight_decay=config.weight_decay),
-        epochs=config.epochs,
+        epochs=None if config.steps else config.epochs,
+        steps=config.steps,
         batch_size=batch,
         shuffle=True,
         drop_last=True,

@@ -75,6 +75,7 @@ from retrograd.transforms.jit.redefinition import Definitions
 from retrograd.transforms.jit.signature import (
     CONSTANT,
     StaticLeaf,
+    WeakArray,
     by_identity,
     is_large,
     listed,
@@ -562,9 +563,10 @@ class Jit(Generic[P, R]):
             number = "int64" if isinstance(x, int) else "float64"
             arrays.append(as_array(x, number))
             return number
-        if lazy_tensor.is_weak(x):  # as a Python number
+        if lazy_tensor.is_weak(x) and (spec is None or not x.shape):  # as Python numbers
             arrays.append(lazy_tensor.exact_value(x))
-            return wide(x.node).dtype.name
+            exact = wide(x.node)
+            return WeakArray(exact.type) if exact.shape else exact.dtype.name
         if isinstance(x, LazyTensor):
             there = is_device(current_backend())
             array, kind = x.value_there() if there else x.value(), x._type

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,17 @@ def refuse_large(leaves: Sequence[Any]) -> None:
     large = [x for x in leaves if is_large(x)]
     if large and not any(isinstance(x, LazyTensor | np.ndarray | np.generic) for x in leaves):
         as_array(large[0])
+
+
+@dataclass(frozen=True)
+class WeakArray:
+    """The key of an array that Python numbers alone have made; that of a number, or of a scalar
+    which is like one, is the name of its dtype."""
+
+    wide: TensorType
+
+    def __str__(self) -> str:
+        return f"{self.wide} of Python numbers"
 
 
 class StaticLeaf:

@@ -26,7 +26,7 @@ from retrograd.shared import contained
 from retrograd.tracing.module_state import StateWatch
 from retrograd.tracing.scope import asking, is_tracked
 from retrograd.transforms.jit.fast_call import COMPUTED, CompiledFunction
-from retrograd.transforms.jit.signature import StaticLeaf
+from retrograd.transforms.jit.signature import StaticLeaf, WeakArray
 
 ARRAYS = LazyTensor, np.ndarray, np.generic, Dim  # results that are computed
 
@@ -142,12 +142,18 @@ def _stand_ins(
         if isinstance(key, StaticLeaf):
             leaves.append(key.value)
             continue
-        kind = TensorType(as_dtype(key), ()) if isinstance(key, str) else key
-        node = input_node(kind, name)
+        is_weak = isinstance(key, str | WeakArray)
+        node = input_node(_type_of(key), name)
         inputs.append(node)
-        shown = weak(node) if isinstance(key, str) else node
+        shown = weak(node) if is_weak else node
         leaves.append(Tensor(shown, asks and node.dtype.is_inexact))
     return inputs, leaves
+
+
+def _type_of(key: Any) -> Any:
+    if isinstance(key, str):
+        return TensorType(as_dtype(key), ())
+    return key.wide if isinstance(key, WeakArray) else key
 
 
 def as_number(size: Dim) -> Tensor:

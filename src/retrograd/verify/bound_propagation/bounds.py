@@ -58,8 +58,9 @@ def bounds(f: Any, /, *regions: Any, method: str = "ibp", **options: Any) -> Bou
     r"""Numbers that the results of `f` lie between, for all inputs of the regions.
 
     For every `x` in the regions and every element of the result, `lower <= f(x) <= upper`: of f in
-    exact arithmetic, and as any backend computes it in the dtypes of the program, whatever the
-    order of its sums. Integers wrap as they do in programs.
+    exact arithmetic, and as a backend computes it in the dtypes of the program. Sums are in the
+    order of the library where the current backend keeps to it (llvm, reference, cuda), elsewhere
+    (`with rg.backend("xla"):`) in any. Integers wrap as they do in programs.
 
     `f` is a function, a module or a `Graph`, a gradient for instance: `bounds(rg.grad(f), box)`
     bounds all slopes. Each argument is a `Box` or a point, an array or a number; it may be a

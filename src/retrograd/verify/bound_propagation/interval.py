@@ -11,6 +11,7 @@ relative error first. An infinite end stands for that value too, by overflow or 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple, Self
 
@@ -48,13 +49,34 @@ class Interval(NamedTuple):
     def mid(self) -> Array:
         """A finite number inside of each interval, its middle where it is finite."""
         low = np.clip(self.lower, -1e308, 1e308)
+        if self.upper is self.lower:
+            return low
         high = np.clip(self.upper, -1e308, 1e308)
         return np.asarray(low / 2 + high / 2)
 
     @property
     def size(self) -> Array:
         """The largest magnitude."""
-        return np.maximum(np.abs(self.lower), np.abs(self.upper))
+        low = np.abs(self.lower)
+        return low if self.upper is self.lower else np.maximum(low, np.abs(self.upper))
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether every element is a finite number."""
+        ends = (self.lower,) if self.upper is self.lower else (self.lower, self.upper)
+        return self.nan is False and all(np.isfinite(v).all() for v in ends)
+
+
+class ConstantInterval(Interval):
+    """That of a constant, of which what is asked for often is found once."""
+
+    @functools.cached_property
+    def size(self) -> Array:
+        return super().size
+
+    @functools.cached_property
+    def is_finite(self) -> bool:
+        return super().is_finite
 
 
 class RoundInterval(Interval):

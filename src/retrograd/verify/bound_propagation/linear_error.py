@@ -1,5 +1,5 @@
 """How far rounding may move the value of a node from that of its operation on the values it was
-given, `|computed - exact| <= error`, on any backend and for any order of sums."""
+given, `|computed - exact| <= error`, on any backend; sums as `rules/contraction.py` says."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from retrograd.ops.conv import Conv
 from retrograd.ops.elementwise import Cast
 from retrograd.ops.index import ScatterAdd
 from retrograd.ops.matmul import BilinearOp, DotGeneral
+from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.ops.reduce import LogSumExp, ReduceSum
 from retrograd.ops.scan import CumSum
 from retrograd.ops.shape import Expand
 from retrograd.ops.windows import Fold
 from retrograd.verify.bound_propagation.interval import Interval, accumulator, format_of
-from retrograd.verify.bound_propagation.rules.contraction import in_any_order
+from retrograd.verify.bound_propagation.rules.contraction import additions, in_any_order
 
 Array = np.ndarray[Any, Any]
 FUNCTION = 16  # units in the last place, see `rules/arithmetic.py`
@@ -58,6 +59,20 @@ def added(node: Node) -> int:
     return size if isinstance(prim, SUMS) else 1
 
 
+def roundings(node: Node) -> int:
+    """How many roundings each of these goes through at most, that of its product included."""
+    prim, terms = node.prim, added(node)
+    if isinstance(prim, DotGeneral):
+        return additions(terms, len(prim.a_contract), PRODUCTS) + 1
+    if isinstance(prim, Conv):
+        return additions(terms, 1 + prim.rank, PRODUCTS) + 1
+    if isinstance(prim, LogSumExp):
+        return additions(added_terms(node), len(prim.axes)) + 1
+    if isinstance(prim, ReduceSum):
+        return additions(terms, len(prim.axes)) + 1
+    return terms
+
+
 def is_exact(node: Node) -> bool:
     """Whether an operation rounds nothing."""
     return not node.dtype.is_float or bool(EXACT & node.prim.traits)
@@ -71,14 +86,14 @@ def rounding_error(node: Node, given: Sequence[Interval], result: Interval) -> A
     with np.errstate(all="ignore"):
         size = result.size
         if isinstance(node.prim, (BilinearOp, *SUMS)):
-            n = added(node)
+            n = roundings(node)
             sizes = [x.size if p.dtype.is_float else x.lower.astype(p.dtype.dtype)
                      for x, p in zip(given, node.inputs, strict=True)]  # fmt: skip
             total = magnitudes(node, sizes)
             half = (
                 0.51 if n * sums.eps < 0.02 else 1.0
             )  # n roundings by half a unit, and their square
-            return half * n * sums.eps * total + kind.eps * size + n * kind.tiny
+            return half * n * sums.eps * total + kind.eps * size + added(node) * kind.tiny
         if isinstance(node.prim, Cast):
             source = node.inputs[0].dtype
             exact = source.is_float and format_of(source).eps >= kind.eps and not source.is_half
@@ -86,7 +101,7 @@ def rounding_error(node: Node, given: Sequence[Interval], result: Interval) -> A
         if isinstance(node.prim, LogSumExp):
             reach = np.max(given[0].upper, initial=-np.inf) - np.min(given[0].lower, initial=np.inf)
             return kind.eps * (size + 4 * FUNCTION + 2 * math.log(added_terms(node)) * FUNCTION
-                               + 2 * added_terms(node) + 2 * reach)  # fmt: skip
+                               + 2 * roundings(node) + 2 * reach)  # fmt: skip
         ulps = 1 if Trait.ROUNDED_ONCE in node.prim.traits else FUNCTION
         if Trait.DIVISION in node.prim.traits and node.op != el.rsqrt.name:
             ulps = QUOTIENT
@@ -103,15 +118,16 @@ def softmax_error(program: Node, x: Interval, axes: Sequence[int], result: Inter
     kind = accumulator(program.dtype)
     own = format_of(program.dtype)
     n = _count(x.shape[a] for a in axes)
+    added = additions(n, len(axes)) + 1
     with np.errstate(all="ignore"):
         high = np.max(x.upper, axis=tuple(axes), keepdims=True)
         low = np.min(x.lower, axis=tuple(axes), keepdims=True)
         reach = high - low
         size = result.size
         if program.op == el.sub.name:
-            share = 4 * reach + 4 * FUNCTION + 2 * n + 2 * FUNCTION * math.log(max(n, 2))
+            share = 4 * reach + 4 * FUNCTION + 2 * added + 2 * FUNCTION * math.log(max(n, 2))
             return own.eps * (share + 2 * size) + own.tiny
-        share = own.eps * (4 * reach + 4 * FUNCTION + 2 * QUOTIENT) + 2 * n * kind.eps
+        share = own.eps * (4 * reach + 4 * FUNCTION + 2 * QUOTIENT) + 2 * added * kind.eps
         # exp(share) - 1, where the share is small
         error = np.where(share < 0.5, 2 * share, np.inf) * np.minimum(size, 1.0)
         return np.where(np.isfinite(reach), error, np.inf) + 8 * n * own.tiny

@@ -22,6 +22,7 @@ from retrograd.verify.certification import (
     differences,
     duality,
     edge_cases,
+    large_arrays,
     multiprecision,
     symbolic,
 )
@@ -124,6 +125,9 @@ def certificates(record: Record, settings: Settings) -> list[Certificate]:
             sample, _ = ops[0]
             compiled = [name for name in settings.backends if name != "reference"]
             evidence.append(edge_cases.large(sample.op, sample.inputs, i, compiled))
+        if settings.large and large_arrays.WRT.get(record.name) == i:
+            compiled = [name for name in settings.backends if name != "reference"]
+            evidence.append(large_arrays.large(record.name, compiled, edge_cases.LARGE))
         name = f"input {i}" if len(ops) and len(ops[0][0].inputs) > 1 else "input"
         found.append(Certificate(record.name, name, merged(evidence)))
     return found
@@ -234,7 +238,8 @@ def rules(
     `backends` to the reference, and elementary functions to the exact value and slope in ulps over
     the whole range.
 
-    With `large`, elementwise operations also run on 2^26 elements, which takes gigabytes. What a
+    With `large`, elementwise operations, and sums, scans, sorts and gathers, also run on 2^26
+    elements, which takes gigabytes. What a
     package would be needed for that is not installed is marked so (`verify` is the extra that
     brings all). Printed, the certificates are a table; `to_json()` has all numbers.
 

@@ -29,7 +29,7 @@ from retrograd.ops import elementwise as el
 from retrograd.ops.elementwise import ELEMENTWISE, Cast, Elementwise
 from retrograd.ops.index import ScatterAdd
 from retrograd.ops.linalg.matrix import MatrixOp
-from retrograd.ops.numerics.summation import PARTS, PRODUCTS, SUMS
+from retrograd.ops.numerics.summation import PRODUCTS, SUMS, longest_chain
 from retrograd.verify.rounding_error.formats import Array, FloatFormat, format_of, inside
 
 
@@ -231,13 +231,6 @@ def _conversion(node: Node, y: Array, xs: Sequence[Any], f: FloatFormat) -> Loca
 # -- sums -----------------------------------------------------------------------------------------
 
 
-def depth(n: Any, block: int = SUMS.block) -> Array:
-    """The longest chain of additions in a sum of n terms, in the library's order or NumPy's."""
-    n = np.asarray(n, np.float64)
-    long = block + 2 * PARTS + np.log2(np.maximum(n, 1.0)) + 8
-    return np.maximum(np.minimum(n - 1, long), 0.0)
-
-
 def gamma(d: Any, f: FloatFormat) -> Array:
     """`d u / (1 - d u)`, what d roundings in a row make at most."""
     e = np.asarray(d, np.float64) * f.u
@@ -267,7 +260,7 @@ def _sum(node: Node, y: Array, xs: Sequence[Any], f: FloatFormat) -> LocalError:
     (x,), axes = xs, tuple(node.attrs["axes"])
     size = np.abs(x).sum(axis=axes)
     exact = np.all(x == np.rint(x), axis=axes) & (size < 2.0**f.digits)
-    bound = gamma(depth(np.count_nonzero(x, axis=axes)), f) * size
+    bound = gamma(longest_chain(np.count_nonzero(x, axis=axes)), f) * size
     kept = [i for i in range(x.ndim) if i not in axes]
     rows = x.transpose((*kept, *axes)).reshape(*y.shape, math.prod(x.shape[i] for i in axes))
     std = f.u / ROOT3 * np.sqrt(chain_variance(rows))
@@ -282,7 +275,7 @@ def _contraction(node: Node, y: Array, xs: Sequence[Any], f: FloatFormat) -> Loc
     squares = node.prim.reference(np.square(a), np.square(b))
     whole = np.all(a == np.rint(a)) and np.all(b == np.rint(b))
     exact = (np.bool_(whole) & (size < 2.0**f.digits)) | (count == 0)
-    bound = gamma(depth(count, PRODUCTS.block) + 1, f) * size + count * f.subnormal / 2 * (
+    bound = gamma(longest_chain(count, PRODUCTS.block) + 1, f) * size + count * f.subnormal / 2 * (
         size < f.tiny * 2.0**f.digits
     )
     run = np.minimum(count, PRODUCTS.block)
@@ -341,7 +334,7 @@ def _log_of_sum(node: Node, y: Array, xs: Sequence[Any], f: FloatFormat) -> Loca
     top = x.max(axis=axes, keepdims=True, initial=-np.inf)
     share, far = np.exp(x - top), np.where(np.isfinite(x), np.abs(x - top), 0.0)
     spread = (share * far).sum(axis=axes) / np.maximum(share.sum(axis=axes), 1.0)
-    chain = depth(math.prod(x.shape[i] for i in axes)) + 2 * ELEMENTARY + spread
+    chain = longest_chain(math.prod(x.shape[i] for i in axes)) + 2 * ELEMENTARY + spread
     inner = chain + 2 * ELEMENTARY * np.abs(y - np.squeeze(top, axes))
     return LocalError(f.u * (inner + np.abs(y)), f.u * (np.abs(y) + 2) / ROOT3)
 

@@ -15,9 +15,10 @@ import numpy as np
 from retrograd import ir, notebook
 from retrograd.errors import OptionError
 from retrograd.graph.graph import Graph
-from retrograd.ir import Node
+from retrograd.ir import Node, as_dtype
 from retrograd.runtime.backend import Array
 from retrograd.tuning import TUNING
+from retrograd.verify.rounding_error.formats import format_of
 from retrograd.verify.rounding_error.nodes import NodeError
 from retrograd.verify.rounding_error.suggestions import Suggestion, suggestions, wider_than
 
@@ -95,6 +96,13 @@ class OutputError:
         return None if self.error is None else self._relative(self.error)
 
     @property
+    def is_rounded_once(self) -> bool:
+        """Whether the error is no more than that of one rounding to its dtype: the true one, and
+        its deviation, which is `u / sqrt(3)`, and a little that others add."""
+        u, error = format_of(as_dtype(self.dtype)).u, self.relative_error
+        return error is not None and error <= u and self.relative_std <= 0.75 * u
+
+    @property
     def relative_inputs(self) -> float:
         return self._relative(self.by_inputs)
 
@@ -163,8 +171,11 @@ class Rounding:
     @functools.cached_property
     def suggestions(self) -> list[Suggestion]:
         """Rewritings, then wider dtypes, that were evaluated and at least halve the error of the
-        worst output or gradient; of each kind the best first."""
+        worst output or gradient; of each kind the best first. None where the last rounding of each
+        result is all that is seen: a wider program would be rounded to the same numbers."""
         before = self._error_of(self.graph)
+        if all(y.is_rounded_once for y in (*self.outputs, *self.gradients)):
+            return []
         found = suggestions(
             self.graph, self.nodes, before, bool(self.reference), self._rewritten_error
         )

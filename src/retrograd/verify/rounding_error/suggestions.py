@@ -71,6 +71,7 @@ class Suggestion:
 
 
 Error = Callable[[Graph], float]
+REWRITTEN = frozenset(r.name for r in REWRITES)  # two that come to the same are told once
 
 
 def suggestions(
@@ -80,13 +81,14 @@ def suggestions(
 
     `error` evaluates a changed graph; where that raises, the change is none.
     """
-    found = []
+    found: list[Suggestion] = []
     for name, formula, source, places, new in _candidates(graph, nodes):
         try:
             after = error(new)
         except (RetrogradError, np.linalg.LinAlgError):
             continue  # of a function that is not defined at these inputs, as a log of a sign
-        if _better(before, after):
+        same = any((s.source, s.after) == (source, after) and not s.is_wider for s in found)
+        if _better(before, after) and not (same and name in REWRITTEN):
             found.append(Suggestion(name, formula, source, before, after, measured, new, places))
     return sorted(found, key=lambda s: (s.is_wider, s.after))
 

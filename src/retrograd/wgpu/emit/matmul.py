@@ -19,6 +19,7 @@ from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.loop_nest import GemmNest, MatrixOperand, Spread
 from retrograd.wgpu.dispatch import Dispatch, EmitContext, emits_nest
+from retrograd.wgpu.emit import epilogues
 from retrograd.wgpu.emit.maps import counters_of, number_of_points
 from retrograd.wgpu.scalar import Body
 from retrograd.wgpu.shader_writer import ShaderWriter
@@ -141,6 +142,8 @@ class _ProductShader:
             w.line("begun = true;")
         with w.block("if (!begun)"):
             self._store()
+        if self.sums is None and (then := epilogues.of(self.context, self.nest.output)):
+            self._elements(lambda at, _: then.call(w, at, w.load(self.nest.output, at)))
         return w.dispatch(groups, "gemm")
 
     def _batch(self) -> int:
@@ -263,8 +266,20 @@ class _ProductShader:
 
     def _store(self) -> None:
         """Write the totals of a block, or add them to those of the blocks before."""
+        w, out = self.w, self.nest.output if self.sums is None else self.sums
+
+        def add(at: str, total: str) -> None:
+            here = w.place(out, at)
+            with w.block("if (begun)"):
+                w.line(f"{here} = {here} + {total};")
+            with w.block("else"):
+                w.line(f"{here} = {total};")
+
+        self._elements(add)
+
+    def _elements(self, do: Callable[[str, str], None]) -> None:
+        """Do something with the position and the total of each element of this invocation."""
         tile, w = self.tile, self.w
-        out = self.nest.output if self.sums is None else self.sums
         for r in range(tile.rows):
             i = w.new(f"row + down + {r * tile.down}i")
             with w.block(f"if ({i} < {self.m})"):
@@ -272,12 +287,7 @@ class _ProductShader:
                 for c in range(tile.columns):
                     j = w.new(f"column + (across + {c // 4 * tile.across}i) * 4i + {c % 4}i")
                     with w.block(f"if ({j} < {self.n})"):
-                        here = w.place(out, f"{line} + {j}")
-                        total = f"sum{r}_{c // 4}.{'xyzw'[c % 4]}"
-                        with w.block("if (begun)"):
-                            w.line(f"{here} = {here} + {total};")
-                        with w.block("else"):
-                            w.line(f"{here} = {total};")
+                        do(f"{line} + {j}", f"sum{r}_{c // 4}.{'xyzw'[c % 4]}")
 
 
 def _sum_of_parts(
@@ -298,5 +308,5 @@ def _sum_of_parts(
         with w.loop(w.new(f"min({some} + {PRODUCTS.block}i, {parts}i)"), some) as part:
             w.line(f"{inner} = {inner} + {w.load(sums, f'{part} * {count}i + at')};")
         w.line(f"{total} = {total} + {inner};")
-    w.store(nest.output, f"{body.position(nest.y)} + {inside}", total)
+    epilogues.finish(w, nest.output, f"{body.position(nest.y)} + {inside}", total)
     return w.dispatch(-(-count // w.workgroup), "gemm")

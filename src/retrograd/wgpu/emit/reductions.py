@@ -25,6 +25,7 @@ from retrograd.schedule.loop_nest import (
 )
 from retrograd.schedule.ssa import SSAOp, SSAValue
 from retrograd.wgpu.dispatch import Dispatch, EmitContext, emits_nest
+from retrograd.wgpu.emit import epilogues
 from retrograd.wgpu.emit.maps import counters_of, number_of_points
 from retrograd.wgpu.math.elementwise import maximum, minimum
 from retrograd.wgpu.scalar import Body, OpWriter, converted, wrapped
@@ -160,13 +161,20 @@ def tree(w: ShaderWriter, how: Combination, value: str) -> str:
 
 
 def _finish(w: ShaderWriter, body: Body, nest: ReductionNest, how: Combination, total: str) -> None:
-    """Write a reduced value in the dtype of the buffer; the sum of no floats is 0.0."""
+    """Write a reduced value."""
     (store,) = nest.stores
+    value = _reduced_value(w, body, nest, how, total)
+    epilogues.finish(w, store.buffer, body.position(store.offset), value)
+
+
+def _reduced_value(
+    w: ShaderWriter, body: Body, nest: ReductionNest, how: Combination, total: str
+) -> str:
+    """A reduced value in the dtype of the buffer; the sum of no floats is 0.0."""
     if how.adds_floats:
         none = f"{body.position(nest.count)} == 0i"
         total = f"select({total}, {literal(0.0, how.dtype)}, {none})"
-    value = converted(w, total, how.dtype, store.buffer.type.dtype)
-    w.store(store.buffer, body.position(store.offset), value)
+    return converted(w, total, how.dtype, nest.stores[0].buffer.type.dtype)
 
 
 @emits_nest(RowReduction, ColumnReduction)
@@ -218,7 +226,7 @@ def _each(nest: ReductionNest, context: EmitContext, kept: int) -> Dispatch:
 
 
 def _together(nest: ReductionNest, context: EmitContext, kept: int) -> Dispatch:
-    """A workgroup for each result."""
+    """A workgroup for each result, and for the row of the map that follows."""
     w = ShaderWriter(context, SIDE_BY_SIDE)
     body, how = Body(w, nest), _combination(w, nest)
     counters_of(w, body, nest.loops[: nest.kept], "group")
@@ -226,8 +234,17 @@ def _together(nest: ReductionNest, context: EmitContext, kept: int) -> Dispatch:
     last = w.new(_reduced(w, nest))
     total = serial(w, body, nest, how, "lane", last, f"{SIDE_BY_SIDE}i")
     total = tree(w, how, total)
-    with w.block("if (lane == 0i)"):
-        _finish(w, body, nest, how, total)
+    rows = epilogues.of(context, nest.stores[0].buffer)
+    if rows is None or rows.row == 1:
+        with w.block("if (lane == 0i)"):
+            _finish(w, body, nest, how, total)
+        return w.dispatch(kept, nest.kind)
+    value = w.new(_reduced_value(w, body, nest, how, total))
+    if rows.keeps:
+        with w.block("if (lane == 0i)"):
+            w.store(rows.source, body.position(nest.stores[0].offset), value)
+    with w.loop(f"{rows.row}i", "lane", f"{SIDE_BY_SIDE}i") as i:
+        rows.call(w, f"group * {rows.row}i + {i}", value)
     return w.dispatch(kept, nest.kind)
 
 

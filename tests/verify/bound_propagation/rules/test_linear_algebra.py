@@ -62,3 +62,46 @@ def test_vectors_of_values_that_are_apart():
     low, high = bounds(lambda a: rg.linalg.eigh(a)[1], ball(np.eye(3), 1e-3))
     assert (high >= 1).all()
     assert (high < 1.001).all()
+
+
+def eigenvalues_around(rng, width):
+    """Bounds of a matrix with some elements that are not sure, and eigenvalues inside."""
+    n = 4
+    a = rng.normal(size=(n, n)).astype(np.float32)
+    by = (width * rng.random((n, n))).astype(np.float32)
+    box = rg.verify.Box(a - by, a + by)
+    low, high = rg.verify.bounds(rg.linalg.eigvals, box)
+    for _ in range(200):
+        t = np.where(rng.random((n, n)) < 0.5, rng.integers(0, 2, (n, n)), rng.random((n, n)))
+        w = np.linalg.eigvals((box.lower + (box.upper - box.lower) * t).astype(np.float64))
+        assert (low.real.max() <= w.real).all()
+        assert (w.real <= high.real.min()).all()
+        assert (low.imag.max() <= w.imag).all()
+        assert (w.imag <= high.imag.min()).all()
+    return a, high - low
+
+
+@pytest.mark.parametrize("width", [0.0, 0.01, 0.5])
+def test_eigenvalues_are_inside(width):
+    a, wide = eigenvalues_around(np.random.default_rng(3), width)
+    w = np.linalg.eigvals(a.astype(np.float64))
+    if width == 0:
+        assert wide.real.max() < np.ptp(w.real) + 1e-2
+        assert wide.imag.max() < np.ptp(w.imag) + 1e-2
+    norm = 2 * np.abs(a).sum(1).max()  # what the size of the matrix tells
+    assert wide.real.max() < norm
+
+
+def test_eigenvalues_of_a_symmetric_matrix_are_real_to_rounding():
+    a = np.random.default_rng(0).normal(size=(5, 5))
+    low, high = rg.verify.bounds(rg.linalg.eigvals, a + a.T)
+    assert np.abs(low.imag).max() < 1e-10
+    assert np.abs(high.imag).max() < 1e-10
+
+
+def test_a_defective_matrix_has_bounds():
+    """Its eigenvectors have no inverse: the parts of the matrix tell."""
+    low, high = rg.verify.bounds(rg.linalg.eigvals, np.array([[1.0, 1.0], [0.0, 1.0]]))
+    assert low.real.max() <= 1 <= high.real.min()
+    assert high.real.max() < 1.8
+    assert high.imag.max() < 0.8

@@ -14,6 +14,7 @@ for _name in (
     "leaves",
     "linear_algebra",
     "movement",
+    "parameters",
     "patterns",
     "reductions",
     "special_functions",

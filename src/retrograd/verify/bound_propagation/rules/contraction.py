@@ -1,9 +1,9 @@
 """Contractions: products with sums over many terms, and other linear maps.
 
-A sum of n terms has in any order the error `n eps` times the sum of their magnitudes, in exact
-arithmetic none: both are enclosed. Where one operand is known, its positive and its negative part
-meet the ends they belong to, which is exact; of two that are not, centre and radius are used
-(Rump: "Fast and parallel interval arithmetic", BIT 39, 1999), at most 1.5 times as wide as need be.
+A sum has the error `d eps` times the sum of the magnitudes of its terms, where each goes through d
+additions at most, and in exact arithmetic none: both are enclosed. Centre and radius are used
+(Rump: "Fast and parallel interval arithmetic", BIT 39, 1999): where one operand is known that is
+exact, of two that are not at most 1.5 times as wide as need be.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.eager.modes import current_backend
 from retrograd.ir import DType, Node
 from retrograd.ops.conv import Conv, framed
 from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.numerics.summation import PRODUCTS, SUMS, SummationOrder, longest_chain
 from retrograd.ops.windows import windows_of
 from retrograd.verify.bound_propagation.interval import (
     EPS,
@@ -31,20 +33,31 @@ from retrograd.verify.bound_propagation.propagation import rule
 from retrograd.verify.bound_propagation.rules.arithmetic import whole
 
 Bilinear = Callable[[Any, Any], Any]
+ORDERED = ("reference", "llvm", "cuda")  # backends that add up as `ops/numerics/summation.py` says
+
+
+def additions(terms: int, loops: int, order: SummationOrder = SUMS) -> int:
+    """How many additions a term of a sum over some axes goes through at most: on backends that keep
+    to the order of the library, no more than its chains are long."""
+    if current_backend() not in ORDERED:
+        return max(terms - 1, 0)
+    return math.ceil(longest_chain(terms, order.block, loops))
 
 
 def summed(
-    low: Any, high: Any, size: Any, terms: int, dtype: DType, nan: Any = False, rounds: int = 1
-) -> Interval:
+    low: Any, high: Any, size: Any, terms: int, dtype: DType, nan: Any = False, rounds: int = 1,
+    added: int | None = None,
+) -> Interval:  # fmt: skip
     """Sums of so many terms between two numbers, for the sum of their largest magnitudes. With
-    `rounds` for those of each term before it is added."""
+    `rounds` for those of each term before it is added, and `added` for how many additions each goes
+    through, where that is known."""
     if not dtype.is_inexact:
         # Integers that float64 added up without error, or with that of its own.
         by = np.where(size >= 2.0**53, (terms + 2) * EPS * size, 0.0)
         return whole(low - by, high + by, dtype)
     kind = accumulator(dtype)
     with np.errstate(all="ignore"):
-        count = max(terms - 1, 0) + rounds
+        count = (max(terms - 1, 0) if added is None else added) + rounds
         ours = 2 * (terms + 2) * EPS * size + (terms + 1) * 5e-324
         theirs = count * kind.eps * (1 + count * kind.eps) * size + 2 * terms * kind.tiny
         if terms <= 1 and rounds == 0:
@@ -68,38 +81,51 @@ def at_least_zero(x: Interval, positive: Any, negative: Any) -> Interval:
     )
 
 
-def bilinear(f: Bilinear, a: Interval, b: Interval, terms: int, dtype: DType) -> Interval:
-    """A sum of products, of which `f` is the meaning."""
-    finite = np.isfinite(a.lower).all() and np.isfinite(a.upper).all()
-    finite = finite and np.isfinite(b.lower).all() and np.isfinite(b.upper).all()
-    if not finite or a.nan is not False or b.nan is not False:
-        return _with_infinities(f, a, b, terms, dtype)
+def bilinear(
+    f: Bilinear, a: Interval, b: Interval, terms: int, dtype: DType, loops: int
+) -> Interval:
+    """A sum of products, of which `f` is the meaning, over so many axes."""
+    if not (a.is_finite and b.is_finite):
+        return _with_infinities(f, a, b, terms, dtype, loops)
     with np.errstate(all="ignore"):
         size = f(a.size, b.size)
         if b.upper is b.lower or (b.lower == b.upper).all():
-            low, high = _by_signs(f, a, b.lower)
+            low, high = _of_known(f, a, b, terms, dtype)
         elif a.upper is a.lower or (a.lower == a.upper).all():
-            low, high = _by_signs(lambda x, y: f(y, x), b, a.lower)
+            low, high = _of_known(lambda x, y: f(y, x), b, a, terms, dtype)
         else:
             low, high = _by_centre(f, a, b, terms, size)
-    found = summed(low, high, size, terms, dtype)
+    added = additions(terms, loops, PRODUCTS)
+    found = summed(low, high, size, terms, dtype, added=added)
     positive = dtype.is_inexact and (a.lower >= 0).all() and (b.lower >= 0).all()
     return at_least_zero(found, positive, False)
 
 
-def _by_signs(f: Bilinear, x: Interval, w: Any) -> tuple[Any, Any]:
+def _of_known(f: Bilinear, x: Interval, w: Interval, terms: int, dtype: DType) -> tuple[Any, Any]:
+    """Sums of products with known numbers: exact but for rounding, that of integers not even that.
+
+    Two products, of the middles and of the radii, take half as long as four of parts by sign."""
     if x.upper is x.lower:
-        y = f(x.lower, w)
+        y = f(x.lower, w.lower)
         return y, y
-    plus, minus = np.maximum(w, 0), np.minimum(w, 0)
-    return f(x.lower, plus) + f(x.upper, minus), f(x.upper, plus) + f(x.lower, minus)
+    if not dtype.is_inexact:
+        plus, minus = np.maximum(w.lower, 0), np.minimum(w.lower, 0)
+        low = f(x.lower, plus) + f(x.upper, minus)
+        return low, f(x.upper, plus) + f(x.lower, minus)
+    middle, radius = _centred(x)
+    y = f(middle, w.lower)
+    reach = f(radius, w.size) * (1 + (4 * terms + 8) * EPS)
+    return y - reach, y + reach
+
+
+def _centred(x: Interval) -> tuple[Any, Any]:
+    """The middle, which may be rounded, and how far the ends are from what it is."""
+    middle = x.mid
+    return middle, np.maximum(x.upper - middle, middle - x.lower) * (1 + 2 * EPS)
 
 
 def _by_centre(f: Bilinear, a: Interval, b: Interval, terms: int, size: Any) -> tuple[Any, Any]:
-    # The centre may be rounded: the radius is taken from what it is.
-    ca, cb = a.mid, b.mid
-    ra = np.maximum(a.upper - ca, ca - a.lower) * (1 + 2 * EPS)
-    rb = np.maximum(b.upper - cb, cb - b.lower) * (1 + 2 * EPS)
+    (ca, ra), (cb, rb) = _centred(a), _centred(b)
     middle = f(ca, cb)
     radius = f(np.abs(ca), rb) + f(ra, np.abs(cb) + rb)
     radius = radius * (1 + (4 * terms + 8) * EPS)
@@ -109,7 +135,9 @@ def _by_centre(f: Bilinear, a: Interval, b: Interval, terms: int, size: Any) -> 
     return low, high
 
 
-def _with_infinities(f: Bilinear, a: Interval, b: Interval, terms: int, dtype: DType) -> Interval:
+def _with_infinities(
+    f: Bilinear, a: Interval, b: Interval, terms: int, dtype: DType, loops: int
+) -> Interval:
     """Where an infinite or NaN element takes part nothing is known."""
 
     def apart(x: Interval) -> tuple[Interval, Any]:
@@ -118,7 +146,7 @@ def _with_infinities(f: Bilinear, a: Interval, b: Interval, terms: int, dtype: D
         return tame, wild.astype(np.float64)
 
     (ta, wa), (tb, wb) = apart(a), apart(b)
-    found = bilinear(f, ta, tb, terms, dtype)
+    found = bilinear(f, ta, tb, terms, dtype, loops)
     touched = (f(wa, np.ones(b.shape)) > 0) | (f(np.ones(a.shape), wb) > 0)
     return Interval(
         np.where(touched, -INF, found.lower),
@@ -127,12 +155,12 @@ def _with_infinities(f: Bilinear, a: Interval, b: Interval, terms: int, dtype: D
     )
 
 
-def on_products(f: Bilinear, a: Any, b: Any, terms: int, dtype: DType) -> Any:
+def on_products(f: Bilinear, a: Any, b: Any, terms: int, dtype: DType, loops: int) -> Any:
     """The same of complex numbers, by parts."""
     if not isinstance(a, Rectangle):
-        return bilinear(f, a, b, terms, dtype)
-    rr, ii = (bilinear(f, a[i], b[i], 2 * terms, dtype) for i in range(2))
-    ri, ir = (bilinear(f, a[i], b[1 - i], 2 * terms, dtype) for i in range(2))
+        return bilinear(f, a, b, terms, dtype, loops)
+    rr, ii = (bilinear(f, a[i], b[i], 2 * terms, dtype, 2 * loops) for i in range(2))
+    ri, ir = (bilinear(f, a[i], b[1 - i], 2 * terms, dtype, 2 * loops) for i in range(2))
     return Rectangle(_joined(rr, ii, dtype, -1), _joined(ri, ir, dtype, 1))
 
 
@@ -148,14 +176,14 @@ def _joined(a: Interval, b: Interval, dtype: DType, sign: int) -> Interval:
 def dot_general(node: Node, a: Any, b: Any) -> Any:
     prim: Any = node.prim
     terms = math.prod(int(node.inputs[0].shape[i]) for i in prim.a_contract)
-    return on_products(in_any_order(prim), a, b, terms, node.dtype)
+    return on_products(in_any_order(prim), a, b, terms, node.dtype, len(prim.a_contract))
 
 
 @rule(Conv)
 def conv(node: Node, x: Any, w: Any) -> Any:
     prim: Any = node.prim
     terms = math.prod(map(int, node.inputs[1].shape[1:]))
-    return on_products(in_any_order(prim), x, w, terms, node.dtype)
+    return on_products(in_any_order(prim), x, w, terms, node.dtype, 1 + prim.rank)
 
 
 def in_any_order(prim: Any) -> Bilinear:

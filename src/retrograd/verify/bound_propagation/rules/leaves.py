@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from retrograd.ops.identity import Alias, Item, StopGradient
 from retrograd.ops.leaf import Constant, Input, Iota, SizeOf
 from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
 from retrograd.verify.bound_propagation.interval import (
+    ConstantInterval,
     Interval,
     Rectangle,
     anything,
@@ -31,8 +33,26 @@ def entered(node: Node, value: Any) -> Any:
     return flushed(value.lower, value.upper, node.dtype, value.nan)
 
 
+# Of large constants: the weights of a graph that is bounded many times. As the graph goes, so do
+# these; more bytes than this are not kept.
+_KEPT: WeakKeyDictionary[Node, ConstantInterval] = WeakKeyDictionary()
+LEAST_KEPT, MOST_KEPT = 1 << 12, 1 << 26
+
+
 @rule(Constant)
 def constant(node: Node) -> Any:
+    found = _KEPT.get(node)
+    if found is not None:
+        return found
+    value = _constant(node)
+    if isinstance(value, Interval) and value.lower.nbytes >= LEAST_KEPT:
+        value = ConstantInterval(*value)
+        if 2 * (value.lower.nbytes + sum(x.lower.nbytes for x in _KEPT.values())) <= MOST_KEPT:
+            _KEPT[node] = value
+    return value
+
+
+def _constant(node: Node) -> Any:
     value = entered(node, known(node.prim.value))  # type: ignore[attr-defined]
     shape = tuple(map(int, node.shape))
     if isinstance(value, Rectangle):

@@ -507,28 +507,87 @@ def svd(node: Node, a: Value) -> Value:
     return around(node, y.astype(mid.dtype), radius, bad[..., None, None])
 
 
-def _discs(a: Value, node: Node) -> tuple[Any, Any]:
-    """A size that no eigenvalue exceeds."""
+class Spectrum(NamedTuple):
+    """What eigenvalues of a stack of matrices lie between, and where nothing is known."""
+
+    real: tuple[Any, Any]
+    imag: tuple[Any, Any]
+    wild: Any
+
+
+def spectrum(a: Value, node: Node) -> Spectrum:
+    """Of all eigenvalues, as their order may change within a region: no further from 0 than the
+    matrix is large; their parts between the extremal eigenvalues of the hermitian and the
+    antihermitian part (Bendixson, 1902); and within a distance of one of the middle (Bauer and
+    Fike, 1960), for approximate eigenvectors V and an approximate inverse W of these."""
     own = ball_of(a)
+    n = max(own.mid.shape[-1], 1)
     with np.errstate(all="ignore"):
         size = np.abs(own.mid) + own.rad
-        norm = row_sums(size) + BACKWARD * max(own.mid.shape[-1], 1) * unit(node) * frobenius(size)
-    return norm, own.wild
+        error = (BACKWARD * n * (unit(node) + 2.0**-52) * frobenius(size))[..., None, None]
+        wild = own.wild | ~np.isfinite(error[..., 0, 0])
+        mid = np.where(wild[..., None, None], 0.0, own.mid)
+        rad = np.where(wild[..., None, None], 0.0, own.rad) + error
+        norm = row_sums(size) + error[..., 0, 0]
+        turned = np.swapaxes(mid, -1, -2).conj()
+        far = frobenius((rad + np.swapaxes(rad, -1, -2)) / 2) + error[..., 0, 0]
+        w, v = np.linalg.eig(mid)
+        near = _nearness(mid, rad, w, v)
+        ends = []
+        for hermitian, part in (((mid + turned) / 2, w.real), ((mid - turned) / 2j, w.imag)):
+            values = np.linalg.eigvalsh(hermitian)
+            low, high = values.min(-1, initial=INF) - far, values.max(-1, initial=-INF) + far
+            low = np.maximum(low, part.min(-1, initial=INF) - near)
+            high = np.minimum(high, part.max(-1, initial=-INF) + near)
+            ends.append((np.maximum(low, -norm), np.minimum(high, norm)))
+    return Spectrum(ends[0], ends[1], wild)
+
+
+def _nearness(mid: Any, rad: Any, w: Any, v: Any) -> Any:
+    """A distance within which each eigenvalue is from one of `w`: `|V^-1 ((A + E) V - V w)|`."""
+    n = max(mid.shape[-1], 1)
+    ours = 4 * (n + 2) * 2.0**-52
+    size = np.abs(v)
+    try:
+        inverse = np.linalg.inv(v)
+    except np.linalg.LinAlgError:
+        return np.full(mid.shape[:-2], INF)
+    c = row_sums(np.abs(np.eye(mid.shape[-1]) - inverse @ v) + ours * (np.abs(inverse) @ size))
+    left = np.abs(mid @ v - v * w[..., None, :]) + rad @ size
+    left = left + ours * (np.abs(mid) @ size + size * np.abs(w)[..., None, :])
+    near = row_sums(np.abs(inverse) @ left) / (1 - c)
+    return np.where((c < 1) & np.isfinite(near), above(near), INF)
+
+
+def _values(node: Node, found: Spectrum) -> Rectangle:
+    """The same for each eigenvalue of a node `[..., n]`."""
+    wild = found.wild[..., None]
+    parts = []
+    for low, high in (found.real, found.imag):
+        ends = (np.where(wild, s * INF, e[..., None]) for s, e in ((-1, low), (1, high)))
+        low, high = (np.broadcast_to(e, (*wild.shape[:-1], int(node.shape[-1]))) for e in ends)
+        bad = where_nan(np.broadcast_to(wild, low.shape))
+        parts.append(rounded(low, high, node.dtype, bad))
+    return Rectangle(*parts)
 
 
 @rule(Eigvals)
 def eigvals(node: Node, a: Value) -> Value:
-    norm, wild = _discs(a, node)
-    return within(node, norm[..., None], wild[..., None])
+    return _values(node, spectrum(a, node))
 
 
 @rule(Eig)
 def eig(node: Node, a: Value) -> Value:
-    """Eigenvalues are in some order, no larger than the matrix; vectors have length 1."""
-    norm, wild = _discs(a, node)
+    """Eigenvalues are in LAPACK's order, which a region leaves open; vectors have length 1."""
+    found = spectrum(a, node)
     size = np.full(tuple(map(int, node.shape)), 1 + BACKWARD * node.shape[-1] * unit(node))  # type: ignore[operator]
-    size[..., 0, :] = norm[..., None]
-    return within(node, size, wild[..., None, None])
+    vectors = within(node, size, found.wild[..., None, None])
+    parts = []
+    for part, values in zip(vectors, _values(node, found), strict=True):
+        low, high = np.array(part.lower), np.array(part.upper)
+        low[..., 0, :], high[..., 0, :] = values.lower, values.upper
+        parts.append(Interval(low, high, part.nan))
+    return Rectangle(*parts)
 
 
 # -- functions of matrices ------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from retrograd.ops.shape import Expand, Reshape
 from retrograd.verify.bound_propagation.interval import Interval, accumulator, widened
 from retrograd.verify.bound_propagation.propagation import PATTERNS
 from retrograd.verify.bound_propagation.rules.arithmetic import FUNCTION, QUOTIENT
-from retrograd.verify.bound_propagation.rules.contraction import summed
+from retrograd.verify.bound_propagation.rules.contraction import additions, summed
 
 Pattern = tuple[Node, Callable[[Interval], Interval | None]]
 
@@ -95,10 +95,10 @@ def _rest(x: Interval, axes: tuple[int, ...]) -> tuple[Any, Any, Any, Any]:
 def _units(x: Interval, axes: tuple[int, ...], node: Node) -> Any:
     """The relative error of a quotient of exponentials: of their arguments, which are no larger
     than what the exponential of is not 0, of them, of the sum."""
-    count = math.prod(x.shape[i] for i in axes)
+    added = additions(math.prod(x.shape[i] for i in axes), len(axes)) + 1
     apart = np.max(x.upper, axis=axes, keepdims=True) - np.min(x.lower, axis=axes, keepdims=True)
     far = float(np.minimum(apart, 800.0).max(initial=0.0))
-    return 2 * (32 + count + QUOTIENT + 2 * far)
+    return 2 * (32 + added + QUOTIENT + 2 * far)
 
 
 def _softmax(node: Node, x: Interval, axes: tuple[int, ...]) -> Interval | None:
@@ -137,8 +137,8 @@ def _log_softmax(node: Node, x: Interval, axes: tuple[int, ...]) -> Interval | N
         best = -np.logaddexp(0.0, np.log(least) - (x.upper - top))
     count = math.prod(x.shape[i] for i in axes)
     apart = np.max(x.upper, axis=axes, keepdims=True) - np.min(x.lower, axis=axes, keepdims=True)
-    slack = (2 * count + 64) * kind.eps + 8 * kind.eps * (apart + math.log(max(count, 1)))
-    return widened(worst, best, node.dtype, 16, False, slack)
+    units = 2 * additions(count, len(axes)) + 66 + 8 * (apart + math.log(max(count, 1)))
+    return widened(worst, best, node.dtype, 16, False, units * kind.eps)
 
 
 def centred_of(node: Node) -> Pattern | None:
@@ -165,7 +165,8 @@ def _centred(node: Node, x: Interval, axes: tuple[int, ...], n: int) -> Interval
     low = x.lower - (highs - x.upper + x.lower) / n
     high = x.upper - (lows - x.lower + x.upper) / n
     size = x.size + 2 * x.size.sum(axis=axes, keepdims=True) / n
-    return summed(low, high, size, n + 2 + 2 * QUOTIENT, node.dtype)
+    added = additions(n, len(axes)) + 2 + 2 * QUOTIENT
+    return summed(low, high, size, n, node.dtype, added=added)
 
 
 def norm_of(node: Node) -> Pattern | None:

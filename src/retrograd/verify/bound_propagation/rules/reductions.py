@@ -52,12 +52,15 @@ from retrograd.verify.bound_propagation.rules.arithmetic import (
     whole,
 )
 from retrograd.verify.bound_propagation.rules.complex_numbers import by_parts, on_rectangles
-from retrograd.verify.bound_propagation.rules.contraction import at_least_zero, summed
+from retrograd.verify.bound_propagation.rules.contraction import additions, at_least_zero, summed
 
 MOST_PAIRS = 1 << 24  # pairs of elements that are compared to find what may be where in an order
 
 
-def linear(node: Node, x: Interval, f: Callable[..., Any], terms: int, rounds: int = 0) -> Interval:
+def linear(
+    node: Node, x: Interval, f: Callable[..., Any], terms: int, rounds: int = 0,
+    added: int | None = None,
+) -> Interval:  # fmt: skip
     """Sums of elements that `f` adds up."""
     with np.errstate(all="ignore"):
         low = f(x.lower)
@@ -69,7 +72,7 @@ def linear(node: Node, x: Interval, f: Callable[..., Any], terms: int, rounds: i
         plus, minus = f((x.upper == INF) * 1.0) > 0, f((x.lower == -INF) * 1.0) > 0
         low, high = np.where(minus, -INF, low), np.where(plus, INF, high)
         nan = either(nan, where_nan(plus & minus))
-    found = summed(low, high, size, terms, node.dtype, nan, rounds)
+    found = summed(low, high, size, terms, node.dtype, nan, rounds, added)
     if not node.dtype.is_inexact:
         return found
     positive = f((x.lower < 0) * 1.0) == 0
@@ -81,7 +84,7 @@ def linear(node: Node, x: Interval, f: Callable[..., Any], terms: int, rounds: i
 def reduce_sum(node: Node, x: Interval) -> Interval:
     axes = node.prim.axes  # type: ignore[attr-defined]
     terms = math.prod(x.shape[i] for i in axes)
-    return linear(node, x, lambda v: np.sum(v, axis=axes), terms)
+    return linear(node, x, lambda v: np.sum(v, axis=axes), terms, added=additions(terms, len(axes)))
 
 
 @rule(CumSum)
@@ -385,12 +388,12 @@ def max_pool_index(node: Node, x: Interval) -> Interval:
 # -- logarithms of sums of exponentials -----------------------------------------------------------
 
 
-def _log_error(count: int, dtype: DType, low: Any, high: Any, size: Any, nan: Any) -> Interval:
+def _log_error(added: int, dtype: DType, low: Any, high: Any, size: Any, nan: Any) -> Interval:
     """The relative errors of a sum of exponentials are absolute ones of its logarithm: those of
     additions, of exponentials, and of their arguments, of which `exp(-d) d <= 1/e` is left."""
     kind = accumulator(dtype)
     with np.errstate(all="ignore"):
-        slack = (2 * count + 64) * kind.eps + 4 * kind.eps * np.where(np.isfinite(size), size, 0)
+        slack = (2 * added + 64) * kind.eps + 4 * kind.eps * np.where(np.isfinite(size), size, 0)
         slack = np.where(np.isinf(high) & np.isinf(low), 0.0, slack)
     return widened(low, high, dtype, FUNCTION, nan, absolute=slack)
 
@@ -403,7 +406,8 @@ def logsumexp(node: Node, x: Interval) -> Interval:
     nan = _any_nan(x.nan, x.shape, axes)
     if count == 0:
         return full(node.type, -INF, -INF)
-    return _log_error(count, node.dtype, f(x.lower), f(x.upper), size, nan)
+    added = additions(count, len(axes)) + 1
+    return _log_error(added, node.dtype, f(x.lower), f(x.upper), size, nan)
 
 
 @rule(LogCumSumExp)

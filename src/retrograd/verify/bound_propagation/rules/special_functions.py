@@ -1,9 +1,8 @@
 """Special functions, by what is known of each: where it is monotone, its extrema, its slope.
 
 Ends are the meaning of the op in float64, as for elementary functions; `SPECIAL` units cover all of
-them. Where nothing simple is known of a function (derivatives in parameters), known inputs give its
-value, others the sign that it has, or no bounds. Sources: NIST Digital Library of Mathematical
-Functions, dlmf.nist.gov, by the numbers in the comments.
+them. Derivatives in parameters and hypergeometric functions: `parameters.py`. Sources: NIST Digital
+Library of Mathematical Functions, dlmf.nist.gov, by the numbers in the comments.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ from retrograd.verify.bound_propagation.rules.elementary_functions import (
 SPECIAL = 64  # units in the last place of special functions
 GAMMA_LEAST = 1.4616321449683622  # where gamma is least on the positive numbers: 5.4(iii)
 GAMMA_MIN = 0.8856031944108887
-LOST = 1e-6  # the relative error of derivatives in parameters, and of hypergeometric functions
 
 
 def enclosed(node: Node, low: Any, high: Any, nan: Any = False, share: float = SPECIAL) -> Interval:
@@ -403,7 +401,7 @@ def rel_entr(node: Node, x: Interval, y: Interval) -> Interval:
     return Interval(found.lower - slack, found.upper + slack, found.nan)
 
 
-# -- densities and derivatives in parameters ------------------------------------------------------
+# -- densities ------------------------------------------------------------------------------------
 
 
 def _log_terms(*terms: tuple[Any, Any]) -> tuple[Any, Any, Any]:
@@ -476,32 +474,6 @@ def betainc_dx(node: Node, a: Interval, b: Interval, x: Interval) -> Interval:
             (beta, (-1.0,)),
         )
     return _density(node, (a, b, x), terms, sure)
-
-
-def known_or(least: float, most: float) -> Callable[..., Interval]:
-    """The value where all inputs are known, which loses digits; elsewhere no more than its sign."""
-
-    def of(node: Node, *given: Interval) -> Interval:
-        points = np.logical_and.reduce([x.lower == x.upper for x in given])
-        y = value(node, *[np.where(points, x.lower, 1.0) for x in given])
-        good = points & ~np.isnan(y)
-        unit = accumulator(node.dtype).eps
-        with np.errstate(all="ignore"):
-            wide = np.where(np.isfinite(y), (LOST + SPECIAL * unit) * (1 + np.abs(y)), 0)
-        low, high = np.where(good, y - wide, least), np.where(good, y + wide, most)
-        nan = either(*[x.nan for x in given], where_nan(~good))
-        return enclosed(node, low, high, nan)
-
-    return of
-
-
-rule(sf.gammainc_da, sf.betainc_da)(known_or(-INF, 0.0))
-rule(sf.betainc_db)(known_or(0.0, INF))
-rule(
-    sf.gammainc_daa, sf.betainc_daa, sf.betainc_dab, sf.betainc_dbb,
-    sc.hyp1f1, sc.hyp1f1_da, sc.hyp1f1_db, sc.hyp2f1, sc.hyp2f1_da, sc.hyp2f1_dc, sc.lpmv,
-    ig.von_mises_slope,
-)(known_or(-INF, INF))  # fmt: skip
 
 
 # -- what random draws are made of ----------------------------------------------------------------

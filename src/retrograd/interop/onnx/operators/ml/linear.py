@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -95,3 +97,103 @@ def svm_regressor(call: NodeCall, x: Any) -> Any:
     if call.get("one_class", 0):
         return rg.where(y > 0, 1.0, -1.0).astype(rg.float32)
     return transformed(y, call.get("post_transform", "NONE"))
+
+
+@rule("SVMClassifier", domain=ML)
+def svm_classifier(call: NodeCall, x: Any) -> Any:
+    """Labels and scores as ONNX Runtime has them. A machine of support vectors decides between each
+    two classes; the class with most votes wins, the first of them. Without support vectors there is
+    a linear score for each class. With `prob_a` the scores are probabilities."""
+    x, labels = floats(x).astype(rg.float32), classes(call, "classlabels_ints")
+    weights, shift = _vector(call, "coefficients", x.dtype), _vector(call, "rho", x.dtype)
+    if weights is None or shift is None:
+        raise FormatError("SVMClassifier has no coefficients, or no rho")
+    how, count = call.get("post_transform", "NONE"), len(labels)
+    owned = [int(n) for n in call.get("vectors_per_class", None) or ()]
+    positive, label = bool((weights >= 0).all()), rg.asarray(labels)
+    if owned:
+        scores = _of_pairs(call, x, weights, shift, owned, count)
+        chosen = rg.take(label, _most_voted(scores, count))
+        slope, offset = _vector(call, "prob_a", x.dtype), _vector(call, "prob_b", x.dtype)
+        if slope is not None and offset is not None:
+            scores = coupled(1 - rg.sigmoid(scores * slope + offset), count)
+    else:
+        rows = _table(weights, count, "coefficients")
+        scores = x @ rg.asarray(np.ascontiguousarray(rows.T)) + float(shift[0])
+        chosen = decided(labels, scores)
+        if count == 2:
+            greatest = rg.max(scores, axis=-1)
+            most = greatest >= 0.5 if positive else greatest > 0
+            chosen = rg.where(most, int(labels[1]), chosen)
+    if scores.shape[-1] == 1 and how != "PROBIT":
+        return chosen, of_two(scores[:, 0], how, is_probability=how != "NONE")
+    return chosen, transformed(scores, how)
+
+
+def _of_pairs(
+    call: NodeCall, x: Any, weights: Any, shift: Any, owned: Sequence[int], count: int
+) -> Any:
+    """The score of each pair of classes: those of its support vectors, by their coefficients."""
+    total = sum(owned)
+    vectors = _table(_vector(call, "support_vectors", x.dtype), total, "support vectors")
+    rows = _table(weights, count - 1, "coefficients")
+    pairs = list(itertools.combinations(range(count), 2))
+    if len(owned) != count or rows.shape[1] != total or len(shift) < len(pairs):
+        raise FormatError(
+            f"SVMClassifier of {count} classes has vectors_per_class {list(owned)!r:.60}, "
+            f"{weights.size} coefficients and {len(shift)} numbers in rho, which do not fit"
+        )
+    start = np.concatenate([[0], np.cumsum(owned)])
+    table = np.zeros((total, len(pairs)), np.float32)
+    for column, (i, j) in enumerate(pairs):
+        first, second = slice(start[i], start[i + 1]), slice(start[j], start[j + 1])
+        table[first, column], table[second, column] = rows[j - 1, first], rows[i, second]
+    return kernel(call, x, vectors) @ rg.asarray(table) + rg.asarray(shift[: len(pairs)])
+
+
+def _most_voted(scores: Any, count: int) -> Any:
+    """The class that wins most of its pairs."""
+    votes: list[Any] = [0] * count
+    for column, (i, j) in enumerate(itertools.combinations(range(count), 2)):
+        won = (scores[:, column] > 0).astype(rg.int32)
+        votes[i], votes[j] = votes[i] + won, votes[j] + (1 - won)
+    return rg.argmax(rg.stack([rg.asarray(v) for v in votes], axis=-1), axis=-1)
+
+
+def coupled(pairs: Any, count: int) -> Any:
+    """Probabilities of classes from those of pairs: steps of a fixed point until all rows rest (Wu,
+    Lin and Weng, "Probability Estimates for Multi-class Classification by Pairwise Coupling",
+    JMLR 5, 2004, algorithm 2), as many as ONNX Runtime and libsvm do."""
+    pairs = rg.clip(pairs, 1e-7, 1 - 1e-7)
+    wins = {}
+    for column, (i, j) in enumerate(itertools.combinations(range(count), 2)):
+        wins[i, j], wins[j, i] = pairs[:, column], 1 - pairs[:, column]
+
+    def entry(i: int, j: int) -> Any:
+        if i != j:
+            return -wins[j, i] * wins[i, j]
+        return sum((wins[k, i] * wins[k, i] for k in range(count) if k != i), start=0 * pairs[:, 0])
+
+    q = rg.stack([rg.stack([entry(i, j) for j in range(count)], -1) for i in range(count)], -2)
+
+    def moved(p: Any) -> tuple[Any, Any]:
+        """The next probabilities, and the rows that are not at rest."""
+        qp = (q @ p[..., None])[..., 0]
+        pqp = rg.sum(p * qp, axis=-1)
+        far = rg.max(rg.abs(qp - pqp[:, None]), axis=-1) >= 0.005 / count
+        new = p
+        for i in range(count):
+            by = (pqp - qp[:, i]) / q[:, i, i]
+            one = np.eye(count, dtype=np.float32)[i]
+            pqp = (pqp + by * (by * q[:, i, i] + 2 * qp[:, i])) / (1 + by) / (1 + by)
+            qp = (qp + by[:, None] * q[:, i]) / (1 + by)[:, None]
+            new = (new + by[:, None] * rg.asarray(one)) / (1 + by)[:, None]
+        return rg.where(far[:, None], new, p), far
+
+    def step(at: Any) -> Any:
+        new, far = moved(at[1])
+        return at[0] + 1, new, rg.any(far)
+
+    start = rg.full_like(q[..., 0], 1 / count)
+    first = (rg.asarray(0), start, rg.asarray(True))
+    return rg.while_loop(lambda at: at[2] & (at[0] < 100), step, first)[1]
