@@ -88,11 +88,12 @@ def test_edges_and_orders_from_anywhere_touch_no_other_memory(threads):
     rng = np.random.default_rng(threads)
     for sample in RECORDS["dag_scan"].samples():
         nodes = sample.nodes()
-        program: Any = on_real(Graph(nodes, [sample.op(*nodes)]), GuardedProgram)
+        op: Any = sample.op
+        program: Any = on_real(Graph(nodes, [op(*nodes)]), GuardedProgram)
         edges, order, *rest = sample.inputs
         for most in (2, 10, 1 << 40, 1 << 62):
             wrong = [rng.integers(-most, most, a.shape) for a in (edges, order)]
             with rg.num_threads(threads):
                 (found,) = program([*wrong, *rest])
-            assert found.shape == (sample.op.nodes, found.shape[1])
+            assert len(found) == op.nodes
             program.check_guards()
