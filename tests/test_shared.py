@@ -1,6 +1,8 @@
 """What threads share. Forks and interrupts at any moment are in `tests/stress/`."""
 
+import sys
 import threading
+import weakref
 from contextvars import ContextVar
 from typing import Any
 
@@ -117,3 +119,28 @@ def test_only_what_other_threads_hold_is_freed():
             shared.free(one)
         assert mine._is_owned()
         assert theirs.acquire(blocking=False)
+
+
+def test_members_of_a_weak_set_that_others_change():
+    class Thing:
+        pass
+
+    found: weakref.WeakSet[Thing] = weakref.WeakSet()
+    kept = [Thing() for _ in range(50)]
+    found.update(kept)
+    ended = threading.Event()
+
+    def change() -> None:
+        while not ended.is_set():
+            found.add(Thing())
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    other = threading.Thread(target=change)
+    other.start()
+    try:
+        assert all(set(shared.members(found)) >= set(kept) for _ in range(2000))
+    finally:
+        ended.set()
+        other.join()
+        sys.setswitchinterval(before)

@@ -100,7 +100,7 @@ def _after_fork() -> None:
 def _in_child() -> None:
     for _, one in list(_LOCKS):
         free(one)
-    for one in list(_OWN):
+    for one in members(_OWN):
         free(one)
     for f in list(_CHILD):
         f()
@@ -142,6 +142,13 @@ def completed(f: Callable[[], None]) -> None:
     except BaseException:
         f()
         raise
+
+
+def members(found: weakref.WeakSet[T]) -> list[T]:
+    """What is in a weak set. A loop over one fails where another thread adds something, or where
+    something goes; a copy of its references is made at once."""
+    references: set[Callable[[], T | None]] = found.data.copy()  # type: ignore[attr-defined]
+    return [x for reference in references if (x := reference()) is not None]
 
 
 def assign(changes: Iterable[tuple[Any, str, Any]]) -> None:

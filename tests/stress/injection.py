@@ -78,8 +78,8 @@ def interrupted(f: Callable[[], Any], k: int) -> Outcome:
 
     def step(frame: FrameType, event: str, arg: Any) -> Any:
         nonlocal count, where, on
-        if event == "return":
-            looked.pop(frame, None)
+        if event in ("return", "exception"):
+            looked.pop(frame, None)  # nobody looks behind a call that raised
         elif on and event == "opcode":
             before = looked.get(frame, False)
             looked[frame] = frame.f_lasti in _looks(frame.f_code)

@@ -79,6 +79,63 @@ def test_nothing_is_lost(way):
     assert w.grad.tolist() == [2 * THREADS * times] * 2
 
 
+def test_beside_a_tape_that_listens_and_records():
+    """It was asked for nodes, which makes it a listener, and was reset, so that it has buffers: who
+    makes nodes of all buffers has its lock, and who makes some tells it."""
+    tapes = [rg.Tape() for _ in range(3)]
+    kept = []
+    for tape in tapes:
+        tape.leaf([1.0, 2.0])
+        tape.graph()
+        tape.reset()
+        kept.append(tape.leaf([1.0, 2.0]) * 2)
+    w = rg.tensor([1.0, 2.0], requires_grad=True)
+    together(lambda k: by_turns(w, k), 60)
+    assert w.grad is not None
+    assert w.grad.tolist() == [2 * THREADS * 60] * 2
+    assert [y.tolist() for y in kept] == [[2.0, 4.0]] * 3
+
+
+def one_inside_of_another() -> None:
+    with rg.Tape() as outer:
+        y = outer.leaf([1.0, 2.0]) ** 2
+        with rg.Tape() as inner:
+            z = inner.leaf([3.0, 4.0]) ** 2
+            assert inner.graph()().tolist() == z.tolist()
+        found = outer.backward_dense(y * 3, np.ones(2, np.float32))
+        assert found[0] is not None
+        assert found[0].tolist() == [6.0, 12.0]
+        outer.graph()
+
+
+def one_beside_another(tapes: list[rg.Tape]) -> None:
+    for tape in tapes:
+        tape.reset()
+    y, z = [tape.leaf([1.0, 2.0]) ** 2 for tape in tapes]
+    tapes[0].graph()
+    tapes[1].graph()
+    for tape, result in zip(tapes, (y, z), strict=True):
+        found = tape.backward_dense(result, np.ones(2, np.float32))
+        assert found[0] is not None
+        assert found[0].tolist() == [2.0, 4.0]
+
+
+def test_many_tapes():
+    """Whose locks are taken together when their buffers become nodes."""
+    w = rg.tensor([1.0, 2.0], requires_grad=True)
+    tapes = [rg.Tape(), rg.Tape()]
+    double = rg.checkpoint(lambda x: (x * 2).sum())
+    works: list[Callable[[], Any]] = [
+        lambda: double(w).backward(),
+        one_inside_of_another,
+        lambda: one_beside_another(tapes),
+        lambda: (w * 2).sum().backward(),
+    ]
+    together(lambda k: works[k % THREADS](), 200)
+    assert w.grad is not None
+    assert w.grad.tolist() == [2 * 2 * 200] * 2
+
+
 @pytest.mark.slow
 def test_what_many_computed_from_what_one_recorded():
     w = rg.tensor([1.0, 2.0], requires_grad=True)

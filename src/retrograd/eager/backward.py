@@ -46,12 +46,15 @@ def backward(root: LazyTensor, seed: Any, retain_graph: bool) -> None:
     inner = retained(root)  # whose gradients are found on nodes
     on_nodes = bool(inner) or has_hooks()
     done: bool | None = False if on_nodes else None
-    if root._buffer.is_taped():
+    trace_node, buffer = root._trace_node, root._buffer
+    if buffer.is_taped():
         if not on_nodes and _on_tape(root, seed):
             return  # it keeps its history
         done = False
-    elif root._trace_node is not None and not on_nodes:
-        done = _in_buffer(root, root._buffer, root._trace_node, seed)
+    elif trace_node is not None and not on_nodes:
+        # Another thread may make nodes of it between two looks.
+        still = root._trace_node is trace_node
+        done = _in_buffer(root, buffer, trace_node, seed) if still else False
     if done or (done is None and _through_segments(root, seed)):
         if not retain_graph:
             root.free_history()
@@ -161,7 +164,8 @@ def _on_tape(root: LazyTensor, seed: Any) -> bool:
     listener = root._buffer.listener()
     if listener is None:
         return False
-    node: Any = root.leaf_or_node if root._trace_node is None else root._trace_node.node
+    trace_node = root._trace_node
+    node: Any = root.leaf_or_node if trace_node is None else trace_node.node
     start: Any
     if seed is None:
         start = np.ones((), root.dtype.dtype)
@@ -303,8 +307,10 @@ def retained(root: LazyTensor) -> list[LazyTensor]:
         return []
     return [
         x
-        for x in list(_RETAINED.values())
-        if x._requires_grad and (x._trace_node is None or x._buffer is root._buffer)
+        for reference in _RETAINED.valuerefs()  # at once: another thread may add some
+        if (x := reference()) is not None
+        and x._requires_grad
+        and (x._trace_node is None or x._buffer is root._buffer)
     ]
 
 

@@ -17,7 +17,7 @@ from retrograd.errors import OptionError
 from retrograd.ir.source import TRACED, TracedCalls
 from retrograd.runtime.denormals import flush_subnormals as flush
 from retrograd.runtime.threads import THREADS, checked, threads_here
-from retrograd.shared import contained
+from retrograd.shared import contained, members
 
 F = TypeVar("F", bound=Callable[..., Any])
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
@@ -41,7 +41,7 @@ class HiddenFromTapes(Setting):
     """A setting inside of which tapes see nothing."""
 
     def __enter__(self) -> None:
-        for buffer in list(TAPED):
+        for buffer in members(TAPED):
             buffer.close()  # who goes on with what is there looks at the modes first
         super().__enter__()
 

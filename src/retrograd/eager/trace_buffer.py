@@ -13,6 +13,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from retrograd.eager import listeners
@@ -397,17 +398,18 @@ def materialize(
     those of what was recorded before others first. It is asked for before this thread makes nodes
     that are not in a buffer.
     """
-    asked = dict.fromkeys([x for buffer in buffers for x in buffer.together()])
-    known = recorded_here()
-    recorded = [x for buffer in known if isinstance(buffer, TraceBuffer) for x in buffer.together()]
-    all_buffers = dict.fromkeys((*asked, *recorded))
-    # In one order, lest two threads wait for each other: tapes, which may have theirs, first.
-    by_lock = {id(buffer.lock): buffer for buffer in all_buffers}
-    ordered = sorted(by_lock.values(), key=lambda buffer: (buffer.lock_rank, id(buffer.lock)))
-    holding(
-        [buffer.lock for buffer in ordered],
-        lambda: _as_nodes(asked, all_buffers, known, handles),
-    )
+    buffers, handles = list(buffers), list(handles)
+    done = False
+    while not done:
+        asked = dict.fromkeys([x for buffer in buffers for x in buffer.together()])
+        known = recorded_here()
+        recorded = [x for b in known if isinstance(b, TraceBuffer) for x in b.together()]
+        all_buffers = dict.fromkeys((*asked, *recorded))
+        # In one order, lest two threads wait for each other: tapes, which may have theirs, first.
+        by_lock = {id(buffer.lock): buffer for buffer in all_buffers}
+        ordered = sorted(by_lock.values(), key=lambda buffer: (buffer.lock_rank, id(buffer.lock)))
+        job = partial(_as_nodes, asked, all_buffers, known, handles)
+        done = holding([buffer.lock for buffer in ordered], job)
 
 
 def _as_nodes(
@@ -415,8 +417,11 @@ def _as_nodes(
     buffers: Collection[TraceBuffer],
     known: Sequence[Any],
     handles: Iterable[RecordedTensor],
-) -> None:
-    """Make nodes of those of `buffers` that are asked for, or that a gradient may go through."""
+) -> bool:
+    """Make nodes of those of `buffers` that are asked for, or that a gradient may go through. False
+    where a tape of them, on which other threads may record, has got another one meanwhile."""
+    if any(x not in buffers for buffer in buffers for x in buffer.together()):
+        return False
     gone: dict[TraceBuffer, list[RecordedTensor]] = {}
     for buffer in buffers:
         if buffer not in asked and buffer.last == buffer.seen:
@@ -448,6 +453,7 @@ def _as_nodes(
             handle._leave(buffer)
     for buffer in gone:
         buffer.materialized()
+    return True
 
 
 def recorded_here() -> list[Any]:

@@ -30,6 +30,7 @@ from retrograd.ir import (
     int64,
 )
 from retrograd.ir.dtype import DEFAULT
+from retrograd.shared import members
 
 VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"  # of the array API
 
@@ -214,7 +215,7 @@ def set_default_dtype(d: Any, /) -> None:
     DEFAULT.real, DEFAULT.complex = dtype, dtype.complex
     SITES.clear()
     call_kind.forget()
-    for cache in list(CACHES):
+    for cache in members(CACHES):
         cache.forget()
 
 

@@ -32,7 +32,7 @@ from typing import Any
 from retrograd.scalar.foreign_rows import Borrower, CustomRow
 from retrograd.scalar.machine import CONSTANT, CUSTOM, LEAF, UNWRITTEN, TapeMemory, machine
 from retrograd.scalar.reclaim import measure
-from retrograd.shared import lock
+from retrograd.shared import lock, members
 
 LOCK = lock(10)
 OPEN_TAPES: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -406,7 +406,7 @@ NOWHERE.close()
 def close_tapes() -> None:
     """Let no leaf be at home on a tape, and no operation go on on one."""
     with LOCK:
-        for p in list(OPEN_TAPES):
+        for p in members(OPEN_TAPES):
             p.close()
 
 

@@ -43,12 +43,9 @@ class TapeRecord(BufferedListener):
         self._finished = False
 
     def _buffer(self) -> TapeBuffer | None:
-        """The buffer in which is recorded; None where the tape goes on with nodes."""
+        """The buffer in which is recorded; None where the tape has to go on with nodes."""
         watched = any(not isinstance(x, TapeRecord) for x in registered())
-        buffer = None if self.buffers is None or watched else self.buffers.open()
-        if buffer is None:
-            self.go_on_with_nodes()
-        return buffer
+        return None if self.buffers is None or watched else self.buffers.open()
 
     def buffer_for(
         self, handles: Sequence[LazyTensor], buffers: Sequence[Any]
@@ -72,55 +69,86 @@ class TapeRecord(BufferedListener):
                 found = self._views[i] = self.buffers.entry(i)
             return found
 
-    def go_on_with_nodes(self, buffer: TapeBuffer | None = None) -> None:
-        """Have entries with nodes from now on. `buffer` is one that has become nodes; those of
-        before `reset()` are noted, for they are not to be used."""
+    def go_on_with_nodes(self) -> None:
+        """Have entries with nodes from now on. Never with the lock: buffers of other tapes may
+        become nodes with those of this one, and all their locks are taken in one order."""
+        buffers = self.buffers
+        if buffers is not None and buffers.listed:
+            materialize(buffers.listed)  # which calls `became_nodes`
+            return
         with self.lock:
-            if buffer is not None and buffer.is_stale():
+            if buffers is not None and buffers is self.buffers:
+                self._take_entries(buffers)
+
+    def became_nodes(self, buffer: TapeBuffer) -> None:
+        """A buffer has become nodes: the tape goes on with nodes. Those of before `reset()` are
+        noted, for they are not to be used."""
+        with self.lock:
+            if buffer.is_stale():
                 self._stale.update(buffer.own_nodes())
                 add_listener(self)
-            buffers = self.buffers
-            if buffers is None:
-                return
-            if buffer is None and buffers.listed:
-                materialize(buffers.listed)  # which comes here again
-                return
-            self.buffers = None
-            for i in range(len(buffers)):
-                entry = self._views.get(i) or buffers.entry(i)
-                entry.become(buffers.node(i))
-                self._entries.append(entry)
-                self._ids[entry.node] = i
-            self._views.clear()
-            for table in buffers.listed:
-                table.ordered = False
-            add_listener(self)
+            if self.buffers is not None:
+                self._take_entries(self.buffers)
+
+    def _take_entries(self, buffers: TapeBuffers) -> None:
+        """Have the entries of buffers, all of which are nodes now."""
+        self.buffers = None
+        for i in range(len(buffers)):
+            entry = self._views.get(i) or buffers.entry(i)
+            entry.become(buffers.node(i))
+            self._entries.append(entry)
+            self._ids[entry.node] = i
+        self._views.clear()
+        for table in buffers.listed:
+            table.ordered = False
+        add_listener(self)
 
     def record(self, result: Node) -> None:
         """Append a node and what it was computed from, if it belongs here."""
+        while not self._recorded(result):
+            self.go_on_with_nodes()
+
+    def _recorded(self, result: Node) -> bool:
+        """The same; False where the tape has to go on with nodes first."""
         if result in self._ids:
-            return
+            return True
         with self.lock:
             new, given, touched = self._reach(result)
             if self.buffers is not None and self.sees_all and not self._finished:
-                if not result.inputs and (buffer := self._buffer()) is not None:
+                buffer = None if result.inputs else self._buffer()
+                if buffer is not None:
                     buffer.enter(constant(buffer, result))
-                    return
-                self.go_on_with_nodes()
-                new, given, touched = self._reach(result)
+                return buffer is not None
             if not touched and not self.sees_all:
                 self._others.update(new)
-                return
+                return True
             self._check_open(result.describe())
             self._check_others(result, new)
             for node in sorted({*new, *given}, key=lambda n: n.id):
                 self._append(node, node in given and wants_gradient(node), node in given)
+            return True
 
     def pass_over(self, result: Node) -> None:
         """Note that a node, and what it was computed from, is no part of this recording: it stands
-        for something that was computed elsewhere, though it was made just now."""
-        with self.lock:
-            self._others.update(self._reach(result)[0])
+        for something that was computed elsewhere, though it was made just now.
+
+        Without the lock: any thread says so, while it has the locks of buffers that become nodes,
+        for which one that has this tape's may be waiting.
+        """
+        todo = [result]
+        while todo:
+            node = todo.pop()
+            if node in self._others or node in self._stale or self._known(node) is not None:
+                continue
+            self._others.add(node)
+            todo += [x for x in node.inputs if x.inputs and x.id >= self._start]
+
+    def _known(self, node: Node) -> Entry | None:
+        """The entry of a node, if it has one: also without the lock, as an entry is there before
+        its id, and `reset()` begins with another table of ids before it has other entries."""
+        entries = self._entries
+        i = self._ids.get(node)
+        return None if i is None else entries[i]
 
     @property
     def sees_all(self) -> bool:
@@ -137,8 +165,8 @@ class TapeRecord(BufferedListener):
         before `reset()`."""
         if grad_fn_of(node) is not None:
             node = node.prim.whole or node  # type: ignore[attr-defined]
-        i = self._ids.get(node)
-        return node in self._stale if i is None else not self._entries[i].is_given
+        entry = self._known(node)
+        return node in self._stale if entry is None else not entry.is_given
 
     @property
     def count(self) -> int:
@@ -181,9 +209,9 @@ class TapeRecord(BufferedListener):
                 )
             new.append(node)
             for x in node.inputs:
-                i = self._ids.get(x)
-                if i is not None:
-                    touched = touched or not self._entries[i].is_given
+                entry = self._known(x)
+                if entry is not None:
+                    touched = touched or not entry.is_given
                 elif x not in seen:
                     seen.add(x)
                     if x not in self._stale and (
@@ -200,5 +228,6 @@ class TapeRecord(BufferedListener):
         wanted = requires_grad or (
             inherited and any(self._entries[p].requires_grad for p in parents)
         )
-        self._ids[node] = len(self._entries)
-        self._entries.append(Entry(len(self._entries), node, parents, wanted, is_given))
+        entry = Entry(len(self._entries), node, parents, wanted, is_given)
+        self._entries.append(entry)
+        self._ids[node] = entry.id

@@ -77,15 +77,23 @@ class Tape(TapeRecord):
                 "floating data, or requires_grad=False"
             )
         tensor = Tensor(node, requires_grad)
+        while not self._entered(tensor, node, requires_grad):
+            self.go_on_with_nodes()
+        return tensor
+
+    def _entered(self, tensor: Tensor, node: Node, requires_grad: bool) -> bool:
+        """Enter a leaf. False where the tape has to go on with nodes first."""
         with self.lock:
             buffer = self._buffer()
-            if buffer is None:
-                self._append(node, requires_grad)
-            else:
+            if buffer is not None:
                 buffer.own.add(node)
                 buffer.enter(buffer.slot(node, False))
                 tensor.attach(buffer)
-        return tensor
+            elif self.buffers is None:
+                self._append(node, requires_grad)
+            else:
+                return False
+            return True
 
     def __enter__(self) -> Tape:
         self._check_open("a block")
@@ -144,8 +152,7 @@ class Tape(TapeRecord):
         `StaleTapeError`."""
         with self.lock:
             self._stale.update([e.node for e in self._entries if not e.is_given])
-            self._entries.clear()
-            self._ids.clear()
+            self._ids, self._entries = {}, []  # in this order: see `_known`
             self._views.clear()
             if self.buffers is not None and self.buffers.listed:
                 self.buffers.listed[-1].close()
@@ -228,11 +235,14 @@ class Tape(TapeRecord):
         return Hook(found, hook)
 
     def _gradients(self, cotangents: Mapping[Any, Any]) -> list[Array | None]:
+        buffers = self.buffers
         with self.lock:
-            if self.buffers is not None and self.buffers.suit():
-                start = self._seed_arrays(cotangents)
-                if self.buffers is not None:
-                    return self.buffers.gradients(start)
+            suited = buffers is not None and buffers.suit()
+        if buffers is not None and suited:
+            start = self._seed_arrays(cotangents)
+            with self.lock:
+                if buffers is self.buffers:
+                    return buffers.gradients(start)
         self.go_on_with_nodes()
         found = self._seeds(cotangents)
         entries = self._entries[:]
@@ -299,9 +309,9 @@ class Tape(TapeRecord):
         if isinstance(out, LazyTensor):
             with self.lock:
                 found = -1 if self.buffers is None else self.buffers.id_of(out)
-                if found >= 0:
-                    return found
-                self.go_on_with_nodes()
+            if found >= 0:
+                return found
+            self.go_on_with_nodes()
             if out.node in self._stale:
                 raise StaleTapeError(f"{out.node.describe()} is from before reset() of this tape")
             if not self._finished:

@@ -41,7 +41,7 @@ class BufferedListener(Listener):
     lock: Any
     buffers: BufferOwner | None
 
-    def go_on_with_nodes(self, buffer: TapeBuffer | None = None) -> None:
+    def became_nodes(self, buffer: TapeBuffer) -> None:
         """A buffer has become nodes, so it goes on with these."""
 
 
@@ -189,5 +189,5 @@ class TapeBuffer(TraceBuffer):
             VALUES[prim.whole] = prim.array
         tape = self.tape()
         if self.ordered and tape is not None:
-            tape.go_on_with_nodes(self)
+            tape.became_nodes(self)
         self.ordered = False

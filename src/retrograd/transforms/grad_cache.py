@@ -163,7 +163,8 @@ def eager_gradients(value: Any, inner: Sequence[LazyTensor]) -> tuple[bool, list
 def _in_buffer(value: LazyTensor, inner: Sequence[LazyTensor]) -> tuple[bool, list[Any]] | None:
     """The same of what was recorded."""
     trace_node, buffer = value._trace_node, value._buffer
-    assert trace_node is not None
+    if trace_node is None or value._trace_node is not trace_node:
+        return None  # another thread has made nodes of it meanwhile
     if buffer.is_taped() or trace_node.freed:  # the function uses what is on a tape
         return None
     wanted = _wanted(inner, buffer)

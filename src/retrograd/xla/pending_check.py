@@ -20,6 +20,7 @@ import numpy as np
 
 from retrograd.errors import BackendError, MemoryLimitError
 from retrograd.lazy_import import need
+from retrograd.shared import members
 from retrograd.tuning import TUNING
 from retrograd.xla.graph_function import GraphFunction
 
@@ -109,7 +110,7 @@ def plain(error: Exception) -> Exception:
 @atexit.register
 def _at_exit() -> None:
     """Report what failed and nobody looked at."""
-    for check in list(_ALIVE):
+    for check in members(_ALIVE):
         if not check._told:
             try:
                 check.settle()
