@@ -205,6 +205,19 @@ class TestState:
         assert not y.is_dehydrated()
         assert y.state is State.CONCRETE
 
+    def test_what_is_changed_in_place_meanwhile_stays_so(self):
+        """A thread that computes, or makes nodes, comes late: in `_goes_on` it finds another
+        state."""
+        x = rg.tensor([1.0, 2.0]) * 3
+        before = x._trace_node
+        assert before is not None
+        late = (x * 1).node
+        x[0] = 5.0
+        changed = x._state
+        assert not x._goes_on(before, late)
+        assert x._state is changed
+        assert x.tolist() == [5.0, 6.0]
+
     def test_the_state_is_changed_in_one_place(self):
         """By `_become`, and where a handle is made."""
         source = Path(lazy_tensor.__file__).parents[1]

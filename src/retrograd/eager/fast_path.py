@@ -163,13 +163,14 @@ class TraceBufferBase:
         self.add = self._enter if self.ordered else self.handles.append
 
     def end(self) -> None:
-        """Record nothing here from now on."""
+        """Record nothing here from now on. What another thread is adding at this moment is listed
+        as what came before."""
         self.open = False
-        self.add = self.handles.append
 
     def _enter(self, handle: Any) -> None:
         """List a handle on a tape, and what it was recorded as."""
-        self.every.append(handle._state)
+        if self.ordered:
+            self.every.append(handle._state)
         self.handles.append(handle)
 
     def made(self) -> int:

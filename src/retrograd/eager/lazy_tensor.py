@@ -66,7 +66,7 @@ from retrograd.runtime.device_array import ARRAYS, DeviceArray, adopted, host, r
 from retrograd.runtime.executors.nan_observer import CHECKED, check_given, checked
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.paired_program import on_real
-from retrograd.shared import completed, contained
+from retrograd.shared import completed, contained, lock
 
 __all__ = [
     "Array",
@@ -139,6 +139,7 @@ CHANGES = 1000  # how often other threads may change a tensor while its value is
 FIELDS = ("_buffer", "_grad", "_requires_grad")  # filled in when somebody asks
 # Kinds of states; to make `A | B` at each call takes longer than to compare with it.
 RECORDED = (TraceNode, Output)
+CHANGING = lock(90)  # who has a handle stand for something else; nothing is computed meanwhile
 KNOWN = (TraceNode, Node, Output)  # more than an array
 _slot = object.__getattribute__
 
@@ -188,9 +189,21 @@ class LazyTensor(HandleBase):
         self, state: TraceNode | Node | Output | Array | Donated, buffer: TraceBuffer = NOWHERE
     ) -> None:
         """Stand for something, from here on."""
-        self._array = None
-        self._state = state
-        self._buffer = buffer
+        with CHANGING:
+            self._array = None
+            self._state = state
+            self._buffer = buffer
+
+    def _goes_on(
+        self, before: TraceNode | Node, state: TraceNode | Node, buffer: TraceBuffer = NOWHERE
+    ) -> bool:
+        """Stand for the same in another way, unless it stands for something else by now: a thread
+        that computes may come upon what another one changes in place."""
+        with CHANGING:
+            if self._state is not before:
+                return False
+            self._become(state, buffer)
+        return True
 
     @classmethod
     def deferred(cls, buffer: TraceBuffer, trace_node: TraceNode, requires_grad: bool) -> Any:
@@ -471,25 +484,25 @@ class LazyTensor(HandleBase):
             found = self._known()
         raise TraceError("this tensor is changed by another thread faster than it is computed")
 
-    def settle(self, array: Array) -> None:
-        """Take the computed value, of a weak one in double precision; forget how it came about
-        unless a gradient may ask."""
-        own = self.node
+    def settle(self, own: Node, array: Array) -> None:
+        """Take the computed value of the node that it stands for, of a weak one in double
+        precision; forget how it came about unless a gradient may ask."""
         VALUES[wide(own)] = array
         if not self._requires_grad and not is_held(own):
-            if is_weak_node(own):
-                self._stand_for(weak(known_as(array, own)))
-            else:
-                self.become_leaf(array, self.is_freed)
+            weaker = is_weak_node(own)
+            made = weak(known_as(array, own)) if weaker else known_as(array, own, is_freed(own))
+            self._register(made)  # first: whoever sees the node may ask for its gradient
+            if self._goes_on(own, made):
+                PENDING.pop(own.id, None)
 
     def _settle(self, array: Array, trace_node: TraceNode, freed: bool = False) -> None:
         """The same, in a buffer, of what no gradient may ask for."""
         freed = trace_node.freed or freed
-        self._become(known_as(array, trace_node.node, freed, trace_node.type))
+        self._goes_on(trace_node, known_as(array, trace_node.node, freed, trace_node.type))
 
-    def _cut(self, leaf: Node, buffer: TraceBuffer) -> None:
+    def _cut(self, trace_node: TraceNode, leaf: Node, buffer: TraceBuffer) -> None:
         """Go on as a handle on a leaf that knows its grad_fn; on a tape, it is still there."""
-        self._become(leaf, buffer if buffer.is_taped() else NOWHERE)
+        self._goes_on(trace_node, leaf, buffer if buffer.is_taped() else NOWHERE)
 
     def _leave(self, buffer: TraceBuffer) -> None:
         """Go on as a handle on the node that stands for the trace node in the buffer."""
@@ -499,9 +512,10 @@ class LazyTensor(HandleBase):
         node = buffer.nodes.get(trace_node.node)
         if node is None:
             return  # another thread has had it stand for something recorded meanwhile
-        self._become(node)
         if trace_node.freed:
             FREED.add(node)
+        if not self._goes_on(trace_node, node):
+            return
         self._register(node)
         if not buffer.ordered:
             for listener in registered():  # it is not part of what they record from here on
@@ -513,8 +527,9 @@ class LazyTensor(HandleBase):
 
     def rebind(self, new: LazyTensor) -> None:
         """Stand for what a new handle, which nobody else has, stands for."""
-        before = self._state
-        self._exchange(new)
+        with CHANGING:
+            before = self._state
+            self._exchange(new)
         if isinstance(before, Node):
             PENDING.pop(before.id, None)
         if isinstance(state := self._state, Node):
@@ -567,7 +582,11 @@ class LazyTensor(HandleBase):
             return
         array = self._known()
         if isinstance(state, TraceNode) and array is None:
-            self._become(state.free_history(), self._buffer)
+            with self._buffer.lock:  # which another thread may be computing
+                if self._state is state:
+                    self._become(state.free_history(), self._buffer)
+                    return
+            self.free_history()
             return
         if array is not None:
             self.become_leaf(array, freed=True)
@@ -665,7 +684,7 @@ def _run(wanted: dict[Node, LazyTensor]) -> None:
     found = dict(zip(targets, results, strict=True))
     for node, handle in list(wanted.items()):
         if handle._state is node:
-            handle.settle(found[wide(node)])
+            handle.settle(node, found[wide(node)])
 
 
 def _looked_at(what: Needed, wanted: Iterable[Node]) -> list[Array]:

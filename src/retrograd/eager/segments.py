@@ -130,7 +130,7 @@ def _times(history: Any) -> list[int]:
     """When something was recorded that a gradient may go through."""
     if not isinstance(history, TraceBuffer):
         return [history.number]
-    openings = history.openings
+    openings = list(history.openings)  # other threads may record here, too
     lasts = [*[last for _, last in openings[1:]], history.last]
     return [t for (t, before), last in zip(openings, lasts, strict=True) if last > before]
 
@@ -186,6 +186,6 @@ def _go_on(buffer: TraceBuffer, held: Sequence[LazyTensor], tracked: Sequence[Tr
         if trace_node is None or h._buffer is not buffer:
             continue
         if trace_node in leaves:
-            h._cut(leaves[trace_node], buffer)
+            h._cut(trace_node, leaves[trace_node], buffer)
         else:
             h._settle(values[trace_node], trace_node, site.has_freed and -1 in trace_node.slots())

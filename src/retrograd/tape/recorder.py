@@ -132,16 +132,23 @@ class TapeRecord(BufferedListener):
         """Note that a node, and what it was computed from, is no part of this recording: it stands
         for something that was computed elsewhere, though it was made just now.
 
-        Without the lock: any thread says so, while it has the locks of buffers that become nodes,
-        for which one that has this tape's may be waiting.
+        One that leads here after all was computed while another thread made nodes of this tape: it
+        is recorded when somebody asks for it. Without the lock: any thread says so, while it has
+        those of buffers that become nodes, for which one that has this tape's may be waiting.
         """
-        todo = [result]
+        seen, todo, new = {result}, [result], []
         while todo:
             node = todo.pop()
-            if node in self._others or node in self._stale or self._known(node) is not None:
+            entry = self._known(node)
+            if node in self._stale or (entry is not None and not entry.is_given):
+                return
+            if entry is not None or node in self._others:
                 continue
-            self._others.add(node)
-            todo += [x for x in node.inputs if x.inputs and x.id >= self._start]
+            new.append(node)
+            made = [x for x in node.inputs if x not in seen and x.id >= self._start]
+            seen.update(made)
+            todo += made
+        self._others.update(new)
 
     def _known(self, node: Node) -> Entry | None:
         """The entry of a node, if it has one: also without the lock, as an entry is there before
