@@ -111,6 +111,29 @@ def test_what_is_wrong_with_a_key_is_an_index_error(key, match):
     assert isinstance(failure.value, rg.RetrogradError)
 
 
+@pytest.mark.parametrize("mode", ["raise", "wrap", "clip"])
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_take_outside_of_the_axis(mode, axis):
+    index = np.array([[0, -1, 1], [5, -7, 200]], np.int16)[: 1 if mode == "raise" else 2]
+    expected = np.take(X, index, axis=axis, mode=mode)
+    assert rg.take(x, index, axis=axis, mode=mode).tolist() == expected.tolist()
+    assert np.take(x, index, axis=axis, mode=mode).tolist() == expected.tolist()
+    assert x.take(index, axis=axis, mode=mode).tolist() == expected.tolist()
+    compiled = rg.jit(lambda x: rg.take(x, index, axis=axis, mode=mode).sum())
+    for rows in (2, 5):
+        more = np.arange(rows * 12, dtype=np.float32).reshape(rows, 3, 4)
+        assert compiled(more).item() == np.take(more, index, axis=axis, mode=mode).sum()
+    rg.testing.gradcheck(lambda x: rg.take(x, index, axis=axis, mode=mode), X.astype(np.float64))
+
+
+def test_take_of_nothing_and_in_no_mode():
+    assert rg.take(rg.zeros(0), np.zeros(0, np.int64), mode="clip").shape == (0,)
+    with pytest.raises(IndexError):
+        rg.take(rg.zeros(0), [0], mode="clip").numpy()
+    with pytest.raises(rg.errors.OptionError, match="not 'nearest'"):
+        rg.take(x, [0], mode="nearest")
+
+
 def test_an_array_without_axes_takes_no_index():
     s = rg.asarray(3.0)
     for key in (0, slice(None), (..., 0)):

@@ -12,7 +12,14 @@ from retrograd.eager.conversion import as_array, holds_arrays
 from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.immediate.slicing import basic_indexing
 from retrograd.eager.lazy_tensor import LazyTensor
-from retrograd.errors import DTypeError, IndexKindError, IndexRangeError, ShapeError, TraceError
+from retrograd.errors import (
+    DTypeError,
+    IndexKindError,
+    IndexRangeError,
+    OptionError,
+    ShapeError,
+    TraceError,
+)
 from retrograd.functions.broadcasting import (
     as_node,
     broadcast_shapes,
@@ -398,24 +405,55 @@ def index_of(indices: ArrayLike, what: str) -> Node:
 
 @op_function
 def take(
-    x: ArrayLike, indices: ArrayLike, /, axis: int | None = None, *, dim: int | None = None
+    x: ArrayLike,
+    indices: ArrayLike,
+    /,
+    axis: int | None = None,
+    *,
+    dim: int | None = None,
+    mode: str = "raise",
 ) -> Any:
     """Elements of x at the given positions along an axis; indices may have any shape.
 
     `[..., n, ...]` and indices `[*I]` give `[..., *I, ...]`; negative indices count from the end.
     The cotangent is added at the positions. `IndexRangeError` for an index outside the axis,
     `DTypeError` for indices that are not integers. Without `axis` the elements are counted in
-    row-major order, as if x were flattened.
+    row-major order, as if x were flattened. With `mode="wrap"` an index outside the axis counts
+    modulo its size n, with `"clip"` it is 0 or n - 1, whichever is nearer, as negative ones are.
 
     >>> import retrograd as rg
     >>> rg.take([10, 20, 30], [2, 0, -1]).tolist()
     [30, 10, 30]
+    >>> rg.take([10, 20, 30], [4, -1], mode="wrap").tolist()
+    [20, 30]
     """
     x, index = as_node(x), index_of(indices, "take")
     axis = one_axis(axis, dim)
     if axis is None:
         x = ops.reshape(x, (x.type.size,))
-    return Gather(normal_axis(0 if axis is None else axis, x.type.rank, "take"))(x, index)
+    axis = normal_axis(0 if axis is None else axis, x.type.rank, "take")
+    return Gather(axis)(x, _inside(index, x.shape[axis], mode))
+
+
+def _inside(index: Node, size: int | Dim, mode: str) -> Node:
+    """Indices of which those outside of an axis are as `mode` of `take` says."""
+    if mode == "raise":
+        return index
+    wide = el.cast(index, int64)
+    n = _size_along(wide, size)
+    if mode == "wrap":
+        return el.mod(wide, n)
+    if mode != "clip":
+        raise OptionError(f'take: mode is "raise", "wrap" or "clip", not {mode!r:.80}')
+    zero = full(0, wide.type)
+    wide = el.select(el.lt(wide, zero), zero, wide)
+    return el.select(el.lt(wide, n), wide, el.sub(n, full(1, wide.type)))
+
+
+def _size_along(index: Node, size: int | Dim) -> Node:
+    """The size of an axis beside each of its indices, which are int64."""
+    size_of = SizeOf(size, int64)() if isinstance(size, Dim) else full(size, spec((), int64))
+    return broadcast_to(size_of, index.shape)
 
 
 @op_function
@@ -437,8 +475,7 @@ def _from_front(index: Node, size: int | Dim) -> Node:
     if index.dtype.kind == "uint":
         return index
     wide = el.cast(index, int64)
-    size_of = SizeOf(size, int64)() if isinstance(size, Dim) else full(size, spec((), int64))
-    beyond = el.sub(wide, broadcast_to(size_of, wide.shape))
+    beyond = el.sub(wide, _size_along(wide, size))
     return el.select(el.lt(wide, full(0, wide.type)), beyond, wide)
 
 

@@ -109,3 +109,10 @@ def test_picks() -> None:
     with pytest.raises(rg.TraceError, match="size="):
         rg.jit(rg.flatnonzero)(rg.ones(3))
     assert rg.jit(lambda x: rg.flatnonzero(x, size=2))(rg.tensor([0.0, 1.0])).tolist() == [1, 0]
+
+
+def test_select_as_in_pytorch():
+    x = np.arange(6.0).reshape(2, 3)
+    assert rg.select(rg.asarray(x), 1, -1).tolist() == x[:, -1].tolist()
+    with pytest.raises(IndexError):
+        rg.select(rg.asarray(x), 1, 3)

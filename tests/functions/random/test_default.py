@@ -62,3 +62,16 @@ def test_random_numbers_are_those_of_their_distributions() -> None:
     x = rg.zeros(4000).uniform_(2.0, 3.0).numpy()
     assert 2 <= x.min() < 2.01
     assert 2.99 < x.max() < 3
+
+
+@pytest.mark.parametrize(
+    ("dtype", "largest"),
+    [("bool", 1), ("int8", 127), ("uint8", 255), ("int64", 2**63 - 1), ("uint64", 2**63 - 1),
+     ("float16", 2**11), ("bfloat16", 2**8), ("float32", 2**24), ("float64", 2**53)],
+)  # fmt: skip
+def test_all_the_integers_of_a_dtype(dtype, largest):
+    x = rg.zeros(1000, dtype=dtype).random_()
+    found = [int(v) for v in x.astype("float64" if "float" in dtype else "int64").tolist()]
+    assert min(found) >= 0
+    assert largest >= max(found) > 0.9 * largest
+    assert rg.zeros(50, dtype=dtype).random_(1).tolist() == [0] * 50

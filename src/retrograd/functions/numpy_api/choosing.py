@@ -23,6 +23,7 @@ from retrograd.functions.broadcasting import (
 )
 from retrograd.functions.creation import asarray
 from retrograd.functions.indexing import index_of, take_along_axis
+from retrograd.functions.pytorch import shapes
 from retrograd.functions.searching import flat, nonzero, number_of
 from retrograd.functions.sorting import argsort, sort
 from retrograd.ir import Dim, Node, as_shape, bool_, complex64, complex128, full, int64, product
@@ -35,18 +36,25 @@ from retrograd.tensor_type import Tensor
 
 @op_function
 def select(
-    condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
+    condlist: ArrayLike | Sequence[ArrayLike],
+    choicelist: int | Sequence[ArrayLike],
+    default: Any = 0,
 ) -> Any:
     """For each element that of the first choice whose condition is true; `default` where none is.
 
     All shapes broadcast, and the dtypes of the choices are promoted. What is not chosen gets a
-    gradient of exactly 0. `ArgumentError` for lists of different lengths, or none.
+    gradient of exactly 0. `ArgumentError` for lists of different lengths, or none. PyTorch's
+    `select(x, dim, index)` is `x.select(dim, index)`: so is this, where two numbers follow.
 
     >>> import retrograd as rg
     >>> x = rg.arange(4)
     >>> rg.select([x < 1, x > 2], [x, x * 10], -1).tolist()
     [0, -1, -1, 30]
+    >>> rg.select(x, 0, -1).item()
+    3
     """
+    if isinstance(choicelist, int):
+        return shapes.select(condlist, choicelist, default)
     conditions = list(condlist) if not isinstance(condlist, Node) else _rows(condlist)
     choices = list(choicelist) if not isinstance(choicelist, Node) else _rows(choicelist)
     if len(conditions) != len(choices) or not choices:

@@ -12,6 +12,7 @@ from retrograd.coming_from.keywords import respells
 from retrograd.functions import complex as complex_parts
 from retrograd.functions import elementwise as el
 from retrograd.functions import manipulation, scans, special
+from retrograd.functions.dtypes import finfo, iinfo
 from retrograd.functions.pytorch import arithmetic, products, scattering, statistics
 from retrograd.functions.tensor.inplace import check_changeable, take
 from retrograd.functions.tensor.namespace_methods import NamespaceMethods as of
@@ -19,8 +20,14 @@ from retrograd.tensor_type import Tensor
 
 P = ParamSpec("P")
 # Builtins whose names are methods below.
-Integer: TypeAlias = int
 Truth: TypeAlias = bool
+
+
+def _whole_numbers(dtype: Any) -> int:
+    """How many integers there are from 0 on that a dtype holds, and all smaller ones."""
+    if dtype.is_integer:
+        return min(iinfo(dtype).max, iinfo("int64").max) + 1
+    return 2 if dtype.kind == "bool" else int(2 / finfo(dtype).eps) + 1
 
 
 def in_place(f: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[Any, P], Tensor]:
@@ -277,11 +284,13 @@ class InPlaceMethods:
         return self._drawn("uniform", generator, shape, low, high, dtype=dtype)
 
     @respells
-    def random_(self, low: Integer, high: Any = None, *, generator: Any = None) -> Self:
-        """Integers from `low`, 0 by default, to `high - 1` in place of the elements."""
-        low, high = (0, low) if high is None else (low, high)
-        shape = self.shape  # type: ignore[attr-defined]
-        return self._drawn("randint", generator, low, high, shape)
+    def random_(self, low: Any = None, high: Any = None, *, generator: Any = None) -> Self:
+        """Integers from `low`, 0 by default, to `high - 1` in place of the elements. Without
+        `high` to the largest that the dtype holds, of floats to that with all smaller ones."""
+        shape, dtype = self.shape, self.dtype  # type: ignore[attr-defined]
+        if high is None:
+            low, high = 0, _whole_numbers(dtype) if low is None else low
+        return self._drawn("randint", generator, 0 if low is None else low, high, shape)
 
     def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Self:
         """1 with probability p, else 0, in place of the elements."""

@@ -230,14 +230,7 @@ def _diagonal(space: Any, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 
 def _take(
     space: Any, a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise"
 ) -> Any:
-    a = space.asarray(a)
-    a, axis = (space.reshape(a, (-1,)), 0) if axis is None else (a, axis)
-    n = a.shape[axis]
-    if mode == "wrap":
-        indices = space.remainder(indices, n)
-    elif mode == "clip":
-        indices = space.clip(space.asarray(indices), 0, n - 1)
-    return space.take(a, indices, axis=axis)
+    return space.take(a, indices, axis=axis, mode=mode)
 
 
 def _split(space: Any, ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
