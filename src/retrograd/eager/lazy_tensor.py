@@ -135,11 +135,11 @@ class Donated(NamedTuple):
         )
 
 
+CHANGING = lock(90)  # who has a handle stand for something else; nothing is computed meanwhile
 CHANGES = 1000  # how often other threads may change a tensor while its value is computed
 FIELDS = ("_buffer", "_grad", "_requires_grad")  # filled in when somebody asks
 # Kinds of states; to make `A | B` at each call takes longer than to compare with it.
 RECORDED = (TraceNode, Output)
-CHANGING = lock(90)  # who has a handle stand for something else; nothing is computed meanwhile
 KNOWN = (TraceNode, Node, Output)  # more than an array
 _slot = object.__getattribute__
 
