@@ -219,7 +219,7 @@ class TestState:
         assert x.tolist() == [5.0, 6.0]
 
     def test_the_state_is_changed_in_one_place(self):
-        """By `_become`, and where a handle is made."""
+        """By `_become` and `_goes_on`, and where a handle is made."""
         source = Path(lazy_tensor.__file__).parents[1]
         found = set()
         for folder in ("eager", "tape", "transforms", "functions", "tracing", "nn", "api"):
@@ -235,5 +235,5 @@ class TestState:
                             found.add((path.relative_to(source).as_posix(), f.name))
         assert found == {
             ("eager/lazy_tensor.py", name)
-            for name in ("_become", "deferred", "dehydrated", "output")
+            for name in ("_become", "_goes_on", "deferred", "dehydrated", "output")
         }

@@ -20,6 +20,7 @@ from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import LogSumExp, ReduceMax, ReduceSum
 from retrograd.ops.shape import Concat, Flip, Pad, Permute, Reshape, Slice, expand
+from retrograd.runtime import executable
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.reference import ReferenceProgram
 from tests.runtime.agreement import GuardedProgram, assert_same, sample
@@ -81,6 +82,34 @@ def test_one_program_for_all_sizes() -> None:
     for size in (0, 1, 2, 17, 40):
         arrays = [sample((size, 6), float32), sample((6, size), float32, 1)]
         assert_same(program.graph, arrays, 64, program)
+
+
+def test_sizes_that_take_turns_are_told_by_one_axis(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = Dim("n")
+    x, y = input_node(spec((2 * n,), float64), "x"), input_node(spec((n, 3), float64), "y")
+    program = Executable(Graph([x, y], [add(Reshape((n, 2))(x), Slice((0, 0), (n, 2), (1, 1))(y))]))
+    given = {k: (np.arange(2.0 * k), np.arange(3.0 * k).reshape(k, 3)) for k in (2, 3, 5)}
+    expected = {k: x.reshape(k, 2) + y[:, :2] for k, (x, y) in given.items()}
+    for k, arrays in given.items():
+        np.testing.assert_array_equal(program(arrays)[0], expected[k])
+    asked: list[int] = []
+    original = executable.bind
+    monkeypatch.setattr(executable, "bind", lambda *a: asked.append(1) or original(*a))
+    for k in (3, 5, 2, 5):
+        np.testing.assert_array_equal(program(given[k])[0], expected[k])
+    assert not asked
+    with pytest.raises(ShapeError, match="axis 0 of input 'x'"):
+        program([given[2][0], given[3][1]])
+    with pytest.raises(ShapeError):
+        program([given[3][0], np.float64(1.0)])
+
+
+def test_sizes_that_follow_from_others_only() -> None:
+    n = Dim("n")
+    x = input_node(spec((n + 1,), float64), "x")
+    program = Executable(Graph([x], [mul(x, x)]))
+    for k in (3, 5, 3):
+        np.testing.assert_array_equal(program([np.arange(k + 1.0)])[0], np.arange(k + 1.0) ** 2)
 
 
 def test_sizes_that_make_no_sense() -> None:

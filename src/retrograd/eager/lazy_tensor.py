@@ -148,8 +148,8 @@ class LazyTensor(HandleBase):
     """A handle on a value: what the user holds. `Tensor` adds the operators.
 
     What it stands for is in one slot, `_state`; `State` names what that can be. It is changed in
-    this class alone, by `_become`, and by C where an operation or a call makes a new handle or
-    takes the memory of one (`hold` in `tensor.c`, `commit` in `fast_call.c`).
+    this class alone, by `_become` and `_goes_on`, and by C where an operation or a call makes a new
+    handle or takes the memory of one (`hold` in `tensor.c`, `commit` in `fast_call.c`).
 
     A result of `jit` is made with its array only: the other slots are filled in when somebody asks
     for them (`__getattr__`), and `_state` is a leaf from then on. Most results of a training step
@@ -180,6 +180,8 @@ class LazyTensor(HandleBase):
         def __getattr__(self, name: str) -> Any:
             """A slot that is not set: filled in, where there is an array alone."""
             if name not in FIELDS:
+                if name == "_array":
+                    return None  # C has not asked
                 raise MissingName(self, name)
             self._hydrate()
             return _slot(self, name)
@@ -202,7 +204,9 @@ class LazyTensor(HandleBase):
         with CHANGING:
             if self._state is not before:
                 return False
-            self._become(state, buffer)
+            self._array = None  # as in `_become`, without another call: a step does this often
+            self._state = state
+            self._buffer = buffer
         return True
 
     @classmethod
@@ -258,7 +262,7 @@ class LazyTensor(HandleBase):
 
     def has_array(self) -> bool:
         """Whether the array is where C looks for it, or the tensor is gone."""
-        return self.is_dehydrated() or getattr(self, "_array", None) is not None
+        return self.is_dehydrated() or self._array is not None
 
     def keep_array(self, untracked: bool = False) -> bool:
         """Have the array where C looks for it, if this stands for an array at hand and nothing
@@ -408,11 +412,14 @@ class LazyTensor(HandleBase):
     @property
     def _type(self) -> TensorType:
         state: Any = self._state
-        if isinstance(state, Output):
+        kind = type(state)
+        if kind is Node or kind is TraceNode:
+            return state.type  # type: ignore[no-any-return]
+        if kind is Output:
             state = state.array
         if isinstance(state, ARRAYS):
             return TensorType(as_dtype(state.dtype), state.shape)
-        return state.type if isinstance(state, TraceNode) else self.leaf_or_node.type
+        return self.leaf_or_node.type
 
     @property
     def shape(self) -> Shape:
@@ -426,11 +433,14 @@ class LazyTensor(HandleBase):
 
     def _known(self) -> Array | None:
         """The value, if it is at hand."""
-        state = self._state
-        if isinstance(state, TraceNode):
+        state: Any = self._state
+        kind = type(state)
+        if kind is Node:
+            return known(state)
+        if kind is TraceNode:
             return self._buffer.values.get(state)
-        if isinstance(state, Output):
-            return state.array
+        if kind is Output:
+            return state.array  # type: ignore[no-any-return]
         return state if isinstance(state, ARRAYS) else known(self.leaf_or_node)
 
     @property

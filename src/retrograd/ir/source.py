@@ -110,11 +110,12 @@ def _kind_of(code: CodeType) -> tuple[CodeType, int, str] | None:
     return kind
 
 
-def user_place() -> tuple[CodeType | None, int]:
-    """The innermost line outside of this package that led here, as code object and offset; below
+def user_place(within: FrameType | None = None) -> tuple[CodeType | None, int]:
+    """The innermost line outside of this package that led here, or to the frame within which it is
+    looked for, as code object and offset; below
     the package's own command, where no line of a user's is to be found, the innermost line of a
     recipe or layer."""
-    frame = _user_frame(sys._getframe(1))
+    frame = _user_frame(within or sys._getframe(1))
     return (frame.f_code, frame.f_lasti) if frame is not None else (None, 0)
 
 

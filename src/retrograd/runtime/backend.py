@@ -70,6 +70,20 @@ def bind(inputs: Sequence[Node], arrays: Sequence[Array]) -> dict[str, int]:
     return _bound(inputs, arrays)
 
 
+def axes_of_names(inputs: Sequence[Node]) -> list[tuple[int, int]] | None:
+    """For each named size the input and the axis that is of this very size, in the order in which
+    `bind` lists the names; None where that of some name follows from others only."""
+    found: dict[str, tuple[int, int]] = {}
+    names: set[str] = set()
+    for i, x in enumerate(inputs):
+        for axis, d in enumerate(x.shape):
+            if isinstance(d, Dim):
+                names |= d.names
+                if (name := str(d)) in d.names:
+                    found.setdefault(name, (i, axis))
+    return [*found.values()] if names <= found.keys() else None
+
+
 def _bound(inputs: Sequence[Node], arrays: Sequence[Array]) -> dict[str, int]:
     """The same, slowly, with an error that says what does not fit."""
     if len(arrays) != len(inputs):

@@ -21,7 +21,7 @@ from retrograd.ir import Graph, Node, TensorType, evaluate
 from retrograd.memory_limit import check_memory
 from retrograd.ops.control.body import run as evaluated
 from retrograd.passes import prepared
-from retrograd.runtime.backend import Array, bind
+from retrograd.runtime.backend import Array, axes_of_names, bind
 from retrograd.runtime.call_frame import CallFrame
 from retrograd.runtime.denormals import SubnormalCount, exactly, tells
 from retrograd.runtime.device_array import host
@@ -279,6 +279,7 @@ class Executable:
         self.count = len(graph.inputs)
         self.donated: dict[int, int] = dict(facts.donated)
         self._named = bool(graph.dim_names)
+        self._axes = axes_of_names(graph.inputs) if self._named else None
         if not self._named:
             self.last = self._shaped[()] = SpecializedExecutable(self, {})
 
@@ -351,8 +352,8 @@ class Executable:
     def consume(self, arrays: list[Array]) -> list[Array]:
         """The same, but arrays that are donated become outputs where the list has the only
         reference to them, and they can be written to."""
-        last = self.last
-        results = last.quick(arrays) if last is not None else None
+        shaped = self.last if self._axes is None else self._seen(arrays)
+        results = shaped.quick(arrays) if shaped is not None else None
         if results is not None:
             return results
         arrays[:] = map(host, arrays)  # those of another backend
@@ -362,6 +363,14 @@ class Executable:
                 arrays[j] = np.array(arrays[j], order="C")
         results = shaped.quick(arrays)
         return results if results is not None else shaped.slow(arrays)
+
+    def _seen(self, arrays: Sequence[Array]) -> SpecializedExecutable | None:
+        """What calls of such sizes share, if there was one, by the axes that say what names stand
+        for: all else of the arrays is looked at when they are bound."""
+        try:
+            return self._shaped.get(tuple([arrays[i].shape[axis] for i, axis in self._axes or ()]))
+        except IndexError:
+            return None
 
     def enter(self, frame: CallFrame, arrays: list[Array]) -> int:
         """Run on a frame that holds all addresses; the number of the check that failed, or 0.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence, Sized
-from types import CodeType
+from types import FrameType
 from typing import (
     Any,
     Concatenate,
@@ -25,14 +26,11 @@ from retrograd.backend_registry import is_device
 from retrograd.coming_from.keywords import respells
 from retrograd.eager import lazy_tensor, listeners
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import (
-    Donated,
-    LazyTensor,
-    evaluate,
-    is_taped,
-)
+from retrograd.eager.lazy_tensor import Donated, LazyTensor, evaluate, is_taped
+from retrograd.eager.listeners import BLOCK
 from retrograd.eager.modes import (
     _BACKEND,
+    _GRAD,
     _TRACING,
     calling,
     current_backend,
@@ -245,40 +243,44 @@ class Jit(Generic[P, R]):
         return self._history.reasons
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        call = None
+        call, result = None, MISSED
         if (
             _TRACING.get() is None
             and ((backend := _BACKEND.get()) == "llvm" or self._device_sites)
-            and listeners.BLOCK.get() is None
+            and BLOCK.get() is None
             and not (listeners.LISTENERS and _concerns_tapes(args, kwargs))
         ):
-            gone = self._gone_here(*user_place()) if self._donate else None
-            untracked = not grad_enabled()
-            if backend != "llvm":
+            gone = self._gone_here(sys._getframe(1)) if self._donate else None
+            untracked = not _GRAD.get()
+            if backend == "llvm":
+                # Not in a method: a call of a microsecond has no time for another.
+                for site in self._sites:
+                    result = site.serve(args, kwargs, gone, untracked)
+                    if result is not MISSED:
+                        break
+                else:
+                    call = FlatArguments((args, kwargs))
+                    if self._sites and at_hand(call.leaves, untracked):
+                        result = self._served(args, kwargs, gone, untracked)
+                if type(result) is Pending:
+                    result = result[0].finish(result, (args, kwargs))
+            else:
                 call = FlatArguments((args, kwargs))
                 result = self._served_there(call, backend, gone, untracked)
-            else:
-                result = self._served(args, kwargs, gone, untracked)
-                if result is MISSED and self._sites:
-                    call = FlatArguments((args, kwargs))
-                    if at_hand(call.leaves, untracked):
-                        result = self._served(args, kwargs, gone, untracked)
-            if result is not MISSED:
-                JIT["hits"] += 1
-                self._counts["calls"] += 1
-                return settled(result, (args, kwargs)) if type(result) is WithState else result
-        result = self._call(args, kwargs, call or FlatArguments((args, kwargs)))
+        if result is not MISSED:
+            JIT["hits"] += 1
+            self._counts["calls"] += 1
+        else:
+            result = self._call(args, kwargs, call or FlatArguments((args, kwargs)))
         return settled(result, (args, kwargs)) if type(result) is WithState else result
 
     def _served(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], gone: Donated | None, untracked: bool
     ) -> Any:
-        """The result of a call like an earlier one, or `MISSED`. Unless the call is tracked, it may
-        be of tensors that require gradients."""
+        """The result of a call like an earlier one, perhaps `Pending`, or `MISSED`. Unless the call
+        is tracked, it may be of tensors that require gradients."""
         for site in self._sites:
             result = site.serve(args, kwargs, gone, untracked)
-            if type(result) is Pending:
-                result = result[0].finish(result, (args, kwargs))
             if result is not MISSED:
                 return result
         return MISSED
@@ -346,7 +348,7 @@ class Jit(Generic[P, R]):
             return result
         if not asks:
             self._learn(traced, call)
-        return traced.run(call, self._gone_here(*user_place()))
+        return traced.run(call, self._gone_here(sys._getframe(1)))
 
     def _compiles_all(self) -> bool:
         """Whether calls are compiled whose results a gradient may ask for. Those of functions that
@@ -393,11 +395,12 @@ class Jit(Generic[P, R]):
             self._families.clear()
             self._forget_sites()
 
-    def _gone_here(self, code: CodeType | None, lasti: int) -> Donated:
-        """What tensors hold that are donated by this line; the same as last time, in a loop."""
+    def _gone_here(self, frame: FrameType) -> Donated:
+        """What tensors hold that are donated by a call in this frame; the same as last time, in a
+        loop."""
         gone = self._gone
-        if gone.code is not code or gone.lasti != lasti:
-            gone = self._gone = Donated(self._name, code, lasti)
+        if gone.code is not frame.f_code or gone.lasti != frame.f_lasti:
+            gone = self._gone = Donated(self._name, *user_place(frame))
         return gone
 
     def _traced(self, call: FlatArguments) -> CompiledFunction:
