@@ -414,7 +414,7 @@ class LazyTensor(HandleBase):
         state: Any = self._state
         kind = type(state)
         if kind is Node or kind is TraceNode:
-            return state.type  # type: ignore[no-any-return]
+            return state.type
         if kind is Output:
             state = state.array
         if isinstance(state, ARRAYS):
@@ -440,7 +440,7 @@ class LazyTensor(HandleBase):
         if kind is TraceNode:
             return self._buffer.values.get(state)
         if kind is Output:
-            return state.array  # type: ignore[no-any-return]
+            return state.array
         return state if isinstance(state, ARRAYS) else known(self.leaf_or_node)
 
     @property
