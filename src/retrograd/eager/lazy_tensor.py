@@ -433,13 +433,12 @@ class LazyTensor(HandleBase):
 
     def _known(self) -> Array | None:
         """The value, if it is at hand."""
-        state: Any = self._state
-        kind = type(state)
-        if kind is Node:
+        state = self._state
+        if type(state) is Node:
             return known(state)
-        if kind is TraceNode:
+        if type(state) is TraceNode:
             return self._buffer.values.get(state)
-        if kind is Output:
+        if type(state) is Output:
             return state.array
         return state if isinstance(state, ARRAYS) else known(self.leaf_or_node)
 
