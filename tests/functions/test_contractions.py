@@ -59,8 +59,6 @@ ONE, THREE = rg.ones((2, 1)), rg.ones((3, 2))
         lambda: rg.matmul(rg.ones(1), rg.ones(0)),
         lambda: rg.matmul(rg.ones((4, 2, 1)), rg.ones((4, 3, 2))),
         lambda: rg.tensordot(ONE, THREE, axes=1),
-        lambda: rg.einsum("ij,jk", ONE, THREE),
-        lambda: rg.einsum("i,i", rg.ones(1), rg.ones(0)),
         lambda: F.linear(ONE, rg.ones((2, 3))),
         lambda: rg.cross(rg.ones((3, 1)), rg.ones((1, 3)), axis=0),
         lambda: np.dot(ONE, THREE),
@@ -102,11 +100,30 @@ def test_products():
         ("iji->j", [(3, 2, 3)]), ("i,j", [(2,), (3,)]), ("ij->ji", [(2, 3)]), ("ij->", [(2, 3)]),
         ("...ij,...jk->...ik", [(2, 3, 4), (4, 2)]), ("ihd,jhd->hij", [(3, 2, 4), (5, 2, 4)]),
         ("ij,ij->ij", [(2, 3), (2, 3)]), ("ab,b,cb->ac", [(2, 3), (3,), (4, 3)]),
+        ("...ij,...kj->...ik", [(2, 1, 3, 4), (5, 2, 4)]), ("...,...", [(2, 1), (3,)]),
+        ("bij,bjk->bik", [(1, 2, 3), (4, 3, 2)]), ("ij,jk->ik", [(2, 1), (3, 4)]),
+        ("ij,ij,ij->j", [(1, 3), (2, 1), (1, 1)]), ("ii,i->i", [(1, 1), (3,)]),
+        ("i,i", [(1,), (0,)]), ("i,i->i", [(0,), (1,)]), ("...i->i...", [(2, 1, 3)]),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("reference")
 def test_einsum(subscripts, shapes):
     arrays = [rng.normal(size=s) for s in shapes]
-    if subscripts == "...ij,...jk->...ik":
-        arrays[1] = np.broadcast_to(arrays[1], (2, 4, 2))
     same(rg.einsum(subscripts, *arrays), np.einsum(subscripts, *arrays), 1e-12)
+
+
+def test_einsum_of_a_size_of_one_has_the_gradient_of_a_broadcast():
+    a, b = rng.normal(size=(1, 2, 3)), rng.normal(size=(4, 3, 1))
+
+    def loss(a, b):
+        return (rg.einsum("bij,bjk->bik", a, b) ** 2).sum()
+
+    def spread(a, b):
+        return ((rg.broadcast_to(a, (4, 2, 3)) @ b) ** 2).sum()
+
+    for found, expected in zip(
+        rg.grad(loss, argnums=(0, 1))(a, b), rg.grad(spread, argnums=(0, 1))(a, b), strict=True
+    ):
+        same(found, expected, 1e-12)
+    with pytest.raises(rg.ShapeError, match="axis 'b' has the sizes 2, 4"):
+        rg.einsum("bij,bjk->bik", np.ones((2, 2, 3)), b)

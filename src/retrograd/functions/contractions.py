@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import string
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -221,6 +222,9 @@ def chained(nodes: Sequence[Node]) -> Node:
     for i, n in enumerate(nodes):
         if n.type.rank != 2 and not (n.type.rank == 1 and i in ends):
             raise ShapeError(f"multi_dot takes matrices, and vectors at its ends, not {n.type}")
+    for a, b in itertools.pairwise(nodes):
+        if a.shape[-1] != b.shape[0]:
+            raise ShapeError(f"multi_dot of {a.type} and {b.type}: the sizes that meet differ")
     letters = iter(string.ascii_letters)
     left, terms = next(letters), []
     for i, n in enumerate(nodes):
@@ -238,12 +242,13 @@ def einsum(subscripts: Any, /, *operands: Any) -> Tensor:
     before its list, `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
 
     Letters name axes; one that is missing behind `->` is summed over, one that repeats within an
-    operand is its diagonal, `...` stands for axes that broadcast. Without `->` the result has the
-    letters that occur once, in alphabetical order. Of the orders in which the operands can be
+    operand is its diagonal, `...` stands for axes that broadcast, and an axis of size 1 goes with
+    one of any size. Without `->` the result has the letters that occur once, in alphabetical
+    order. Of the orders in which the operands can be
     contracted, two at a time, one that takes few operations is chosen.
 
     Shapes follow from the letters; dtypes are promoted. `ShapeError` for subscripts that do not fit
-    the operands, or sizes of one letter that differ.
+    the operands, or sizes of one letter that differ and are not 1.
 
     >>> import retrograd as rg
     >>> rg.einsum("ij,j->i", [[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0]).tolist()
@@ -280,6 +285,7 @@ def _text(names: Any) -> str:
 def _einsum(subscripts: str, /, *operands: ArrayLike) -> Any:
     nodes = _operands("einsum", *operands)
     terms, result = _parse(subscripts, nodes)
+    nodes, terms = _without_broadcast(subscripts, nodes, terms)
     nodes = [_diagonal(n, t) for n, t in zip(nodes, terms, strict=True)]
     terms = [_once(t) for t in terms]
     left = list(zip(nodes, terms, strict=True))
@@ -333,11 +339,6 @@ def _parse(subscripts: str, nodes: Sequence[Node]) -> tuple[list[list[str]], lis
         if (extra != 0 and "..." not in part) or extra < 0:
             raise ShapeError(f"einsum {subscripts!r}: {part!r} does not fit {node.type}")
         terms.append(_letters(part, dots[widest - extra :], subscripts))
-    sizes: dict[str, Any] = {}
-    for term, node in zip(terms, nodes, strict=True):
-        for c, d in zip(term, node.shape, strict=True):
-            if sizes.setdefault(c, d) != d:
-                raise ShapeError(f"einsum {subscripts!r}: axis {c!r} has the sizes {sizes[c]}, {d}")
     if arrow:
         result = _letters(right, dots, subscripts)
         if len(set(result)) < len(result):
@@ -345,6 +346,27 @@ def _parse(subscripts: str, nodes: Sequence[Node]) -> tuple[list[list[str]], lis
         return terms, result
     counts = [c for t in terms for c in t]
     return terms, dots + sorted(c for c in set(counts) - set(dots) if counts.count(c) == 1)
+
+
+def _without_broadcast(
+    subscripts: str, nodes: Sequence[Node], terms: Sequence[list[str]]
+) -> tuple[list[Node], list[list[str]]]:
+    """Operands without the axes of size 1 that are longer in others: the operand is the same all
+    along such an axis, as one that does not name it."""
+    sizes: dict[str, Any] = {}
+    for term, node in zip(terms, nodes, strict=True):
+        for c, d in zip(term, node.shape, strict=True):
+            known = sizes.get(c, 1)
+            if 1 not in (known, d) and known != d:
+                raise ShapeError(f"einsum {subscripts!r}: axis {c!r} has the sizes {known}, {d}")
+            sizes[c] = d if known == 1 else known
+    found, names = [], []
+    for term, node in zip(terms, nodes, strict=True):
+        own = [d != 1 or sizes[c] == 1 for c, d in zip(term, node.shape, strict=True)]
+        kept = tuple([d for d, stays in zip(node.shape, own, strict=True) if stays])
+        found.append(node if all(own) else reshape(node, kept))
+        names.append([c for c, stays in zip(term, own, strict=True) if stays])
+    return found, names
 
 
 def _letters(part: str, dots: Sequence[str], subscripts: str) -> list[str]:
