@@ -49,8 +49,9 @@ LEVELS = [
     "nn.utils.clip_grad", "amp", "metrics", "io", "distributed", "data", "data.transforms", "gnn",
     "gnn.convert",
     "interop", "interop.onnx.registry", "interop.onnx.values", "interop.onnx.dtypes",
-    "interop.onnx.narrow", "interop.onnx.model", "interop.onnx.operators.ml",
-    "interop.onnx.operators", "interop.onnx", "models", "solvers", "testing",
+    "interop.onnx.narrow", "interop.onnx.model", "interop.onnx.dynamic_size",
+    "interop.onnx.operators.ml", "interop.onnx.operators", "interop.onnx",
+    "models", "solvers", "testing",
     "autograd", "func", "utils", "train", "train.loop", "train.gpt", "train.graph", "train.images",
     "train.tabular", "cli", "__main__",
 ]  # fmt: skip

@@ -98,7 +98,8 @@ def _torch(library: Any, f: Any, arrays: tuple[Any, ...], gradient: bool) -> Run
 def cases() -> Iterator[Case]:
     """All of them."""
     make = Maker()
-    for group in (_sorting, _searching, _indexing, _running, _windows, _matrices, _others):
+    groups = (_sorting, _searching, _indexing, _running, _windows, _matrices, _others)
+    for group in (*groups, _complex, _transforms, _moving):
         yield from group(make)
 
 
@@ -322,6 +323,64 @@ def _others(make: Maker) -> Iterator[Case]:
             f"matmul {batch}x{n}x{n}", (a, b), rg=rg.matmul, numpy=np.matmul,
             torch=lambda a, b: a @ b,
         )  # fmt: skip
+
+
+def _complex(make: Maker) -> Iterator[Case]:
+    t = make.torch
+    a, b = (_numbers(make, 100_000) for _ in range(2))
+    table: list[tuple[str, tuple[Any, ...], Any, Any, Any]] = [
+        ("mul", (a, b), lambda a, b: a * b, lambda a, b: a * b, lambda a, b: a * b),
+        ("add", (a, b), lambda a, b: a + b, lambda a, b: a + b, lambda a, b: a + b),
+        ("exp", (a,), rg.exp, np.exp, lambda a: t.exp(a)),
+        ("vecdot", (a, b), rg.vecdot, np.vdot, lambda a, b: t.vdot(a, b)),
+        ("sum", (a,), rg.sum, np.sum, lambda a: t.sum(a)),
+    ]
+    for name, arrays, f, numpy, torch in table:
+        yield make.case(f"{name} complex64 100000", arrays, rg=f, numpy=numpy, torch=torch)
+    for n in (64, 256):
+        a, b = (_numbers(make, n, n) for _ in range(2))
+        yield make.case(
+            f"matmul complex64 {n}x{n}", (a, b), rg=rg.matmul, numpy=np.matmul,
+            torch=lambda a, b: a @ b,
+        )  # fmt: skip
+
+
+def _numbers(make: Maker, *shape: int) -> Any:
+    return make.normal(*shape) + np.complex64(1j) * make.normal(*shape)
+
+
+def _transforms(make: Maker) -> Iterator[Case]:
+    t = make.torch
+    for rows, n in ((256, 256), (195, 1024), (1, 1 << 17), (256, 768), (200, 1000), (195, 1021)):
+        for name, x in (("fft", _numbers(make, rows, n)), ("rfft", make.normal(rows, n))):
+            yield make.case(
+                f"{name} {x.dtype} {rows}x{n}", (x,), rg=getattr(rg.fft, name),
+                numpy=getattr(np.fft, name), torch=lambda x, name=name: getattr(t.fft, name)(x),
+            )  # fmt: skip
+    for n in (256, 384):
+        yield make.case(
+            f"rfft2 float32 {n}x{n}", (make.normal(n, n),), rg=rg.fft.rfft2, numpy=np.fft.rfft2,
+            torch=lambda x: t.fft.rfft2(x),
+        )  # fmt: skip
+
+
+def _moving(make: Maker) -> Iterator[Case]:
+    """Elements in another order; norms and extremes of what lies side by side."""
+    t, x, flat = make.torch, make.normal(1000, 1000), make.normal(1_000_000)
+    table: list[tuple[str, Any, Any, Any, Any]] = [
+        ("flip both axes 1000x1000", x, lambda x: rg.flip(x, axis=(0, 1)),
+         lambda x: np.flip(x).copy(), lambda x: t.flip(x, (0, 1))),
+        ("x[::2] 1000000", flat, lambda x: x[::2], lambda x: x[::2].copy(),
+         lambda x: x[::2].clone()),
+        ("transpose 1000x1000", x, lambda x: x.T, lambda x: x.T.copy(),
+         lambda x: x.T.contiguous()),
+        ("vector_norm 1000000", flat, rg.linalg.vector_norm, np.linalg.norm,
+         lambda x: t.linalg.vector_norm(x)),
+        ("max 1000000", flat, rg.max, np.max, lambda x: t.amax(x)),
+        ("median 1000000", flat, rg.median, np.median, None),
+    ]  # fmt: skip
+    for name, array, f, numpy, torch in table:
+        yield make.case(name, (array,), rg=f, numpy=numpy, torch=torch)
 
 
 def shape_text(shape: tuple[int, ...]) -> str:

@@ -32,6 +32,7 @@ TESTS = {
     "rules": [
         "tests/ops",
         "tests/autodiff",
+        "tests/functions/special",
         *(
             f"tests/transforms/test_{topic}.py"
             for topic in ("control_flow", "dag_scan", "custom_rules", "checkpoint", "pure_callback")

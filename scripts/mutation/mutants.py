@@ -33,7 +33,7 @@ SWAPPED = {  # comparisons, and what they become
 SYMMETRIC = {
     "add", "mul", "zzmul", "max", "min", "eq", "ne", "zip", "isinstance", "issubclass", "getattr",
     "map", "hypot", "inner", "maximum", "minimum", "logaddexp", "hasattr", "setattr", "partial",
-    "replace",
+    "replace", "bitwise_and", "bitwise_or",
 }  # fmt: skip
 PRODUCTS = {"mul", "zmul", "zdiv", "zzmul", "div"}
 # Calls of one argument that say what it is, or make a container of it.

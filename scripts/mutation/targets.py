@@ -26,7 +26,12 @@ OTHERS = {
     "values", "index", "result_type",
 }  # fmt: skip
 # What operations mean, in NumPy: not rules, although functions of the same names are called there.
-MEANINGS = ("ops/special/reference.py", "ops/special/portable.py", "ops/numerics/")
+MEANINGS = (
+    "ops/special/hypergeometric.py",
+    "ops/special/portable.py",
+    "ops/special/reference.py",
+    "ops/numerics/",
+)
 WHOLE = {"ops/even.py"}  # of functions that a decorator enters in a table of rules
 
 Place = tuple[int, int]  # line and column of a function

@@ -21,7 +21,7 @@ HOW_IT_WORKS = (
 )
 GUIDES = ("training", "data", "metrics", "learning-on-graphs", "assignment", "scalars", "notebooks",
           "explorer", "rounding", "bounds", "bounds-linear", "proving", "interop", "onnx",
-          "ecosystem", "backends", "distributed", "platforms", "troubleshooting",
+          "ecosystem", "ecosystem-tests", "backends", "distributed", "platforms", "troubleshooting",
           "examples")  # fmt: skip
 COMING_FROM = ("coming-from-pytorch", "coming-from-jax", "coming-from-numpy")
 FOLDERS = ("tutorials", "cookbook")

@@ -12,9 +12,17 @@ from typing import Any
 import numpy as np
 
 
+def near(name: str, known: Iterable[str], count: int = 1) -> list[str]:
+    """The known names that are most like one that there is not, whatever their case."""
+    folded: dict[str, str] = {}
+    for k in known:
+        folded.setdefault(k.casefold(), k)
+    return [folded[k] for k in difflib.get_close_matches(name.casefold(), folded, count)]
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message about a name that there is not: the known one that is most like it."""
-    found = difflib.get_close_matches(name, list(known), 1)
+    found = near(name, known)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 

@@ -79,6 +79,7 @@ class Tuning:
         "cheap nodes that are computed again, rather than to store the last of them")
     free_load_ratio: int = number(16, "an array so many times smaller is loaded at no cost")
     concat_parts: int = number(4, "a concat of more parts is copied part by part")
+    concat_in_turn: int = number(4, "parts of single elements that are written in turn")
     fused_map_values: int = number(400,
         "scalar values in the body of a horizontally fused nest, roughly")
     fused_map_candidates: int = number(3, "nests of one domain that an elementwise node may join")
@@ -217,6 +218,10 @@ class Tuning:
     # Vectors and sorting.
     shuffle_bytes: int = number(16, "bytes of a part of a vector within which shuffles are fast")
     insertion_sort_words: int = number(40, "words up to which insertion is faster than radix")
+    extremes_at_once: int = number(4, "vectors of extremes of one long row, side by side")
+    long_row: int = number(1024, "elements of such a row")
+    numpy_sort_elements: int = number(1000,
+        "elements up to which NumPy sorts faster than a radix sort, on CPUs that compress slowly")
     radix_bits: int = number(8, "bits of a digit of the radix sort")
     sort_vector_elements: int = number(8, "elements of a vector of keys")
     top_k_vector_elements: int = number(32, "elements that are compared at once")
@@ -352,6 +357,8 @@ class Tuning:
         "a loop of a model of at most so many steps is written out when it is read")
     onnx_reruns: int = number(256,
         "gradients that a model of ONNX may take of each other")
+    onnx_unknown_sizes: int = number(16,
+        "sizes in a model of ONNX that only a run knows, one after the other")
     cache_slots: int = number(64,
         "slots that a cache of keys and values has a multiple of, so that calls find a program")
 

@@ -61,6 +61,21 @@ def test_a_value_that_is_kept_is_not_computed_again():
     (g,) = gradient(y, [x])
     assert kept(y, g) == {"input", "keep"}
     assert sum(n.op == "exp" for n in reachable([y, g])) == 1
+    assert sum(n.op == "keep" for n in reachable([y, g])) == 1
+
+
+def test_a_pass_that_stops_within_the_graph():
+    """Where it stops nothing is known of regions before."""
+    x = input_node(VECTOR)
+    end = chain(x)
+    y = chain(end)
+    (g,) = pullback([y], [full(1, y.type)], [end], {end})
+    assert g is not None
+    plain = input_node(VECTOR)
+    (expected,) = gradient(chain(plain, marked=False), [plain])
+    (found,) = run(Graph([x], [g]), [X])
+    (at,) = run(Graph([x], [chain(x, marked=False)]), [X])
+    np.testing.assert_array_equal(found, run(Graph([plain], [expected]), [at])[0])
 
 
 def test_regions_in_one_another():

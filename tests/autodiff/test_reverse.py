@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from retrograd.autodiff import depends, gradient, pullback, seeds
+from retrograd.autodiff.reverse import Cotangents, active, walk
 from retrograd.errors import GradientError
 from retrograd.ir import (
     Graph,
@@ -117,6 +118,32 @@ def test_seeds() -> None:
         seeds([sin(v)])
     with pytest.raises(GradientError, match="only floating outputs have gradients"):
         seeds([cast(x, int32)])
+
+
+def test_the_walk_takes_and_goes_on_where_it_is_told() -> None:
+    x = input_node(TensorType(float64, ()), "x")
+    y = sin(x)
+    z = y * full(3, x.type)
+    found, one = Cotangents(), full(1, z.type)
+    found.add(z, one)
+    steps = list(walk(active([z], [x], ()), found, {x, y}.__contains__))
+    assert [(node, [other for other, *_ in passed]) for node, passed in steps][:2] == [
+        (z, [y]),
+        (y, [x]),
+    ]
+    assert {*found.of} == {x, y, z}
+    found = Cotangents()
+    found.add(z, one)
+    told: list[Node] = []
+
+    def arrive(node: Node) -> bool:
+        told.append(node)
+        return node is z
+
+    assert [node for node, _ in walk(active([z], [x], ()), found, {x, y}.__contains__,
+                                     arrive=arrive)] == [z]  # fmt: skip
+    assert told == [z, y]
+    assert x not in found.of
 
 
 def test_questions_without_an_answer() -> None:

@@ -8,7 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd.autodiff.slice_sums import sum_of
 from retrograd.graph.graph import Graph
-from retrograd.ir import TensorType, complex64, evaluate, float16, float32
+from retrograd.ir import TensorType, complex64, evaluate, float16, float32, reachable
 from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import pad
 
@@ -41,7 +41,7 @@ def contribution(draw, shape, kinds):
             b = a = draw.randrange(n + 1)
         elif kind == "strided":
             step = 2
-            a = draw.randrange(min(2, n))
+            a = draw.randrange(n)
         count = (b - a + step - 1) // step
         low.append(a)
         high.append(n - a - (count - 1) * step - 1)
@@ -82,6 +82,30 @@ def test_the_sum_is_the_plain_one_to_the_bit(kinds, seed):
         for run in (graph.compile("reference"), graph.compile()):
             got, expected = run(*values)
             np.testing.assert_array_equal(bits(got), bits(expected))
+
+
+def assembled(boxes, n=12):
+    """Whether contributions in boxes `(first, count, step)` are put side by side."""
+    parts = [
+        pad(
+            input_node(TensorType(float32, (count,))),
+            (first,),
+            (n - first - (count - 1) * step - 1,),
+            (step - 1,),
+        )
+        for first, count, step in boxes
+    ]
+    return "pad" not in {node.op for node in reachable([sum_of(parts)])}
+
+
+def test_when_contributions_are_put_side_by_side():
+    thirds = [(4 * t, 4, 1) for t in range(3)]
+    assert assembled(thirds)
+    assert assembled([(t, 4, 3) for t in range(3)])
+    assert assembled([(0, 4, 3), (1, 4, 3), (5, 1, 1)])  # one place has any distance
+    assert not assembled([(0, 4, 3), (1, 6, 2), (5, 1, 1)])
+    assert not assembled([(0, 8, 1), (2, 8, 1), (4, 8, 1)])  # two thirds of all each
+    assert assembled([(0, 6, 1), (0, 6, 1), (6, 6, 1)])
 
 
 @pytest.mark.parametrize("dtype", [float16, complex64])

@@ -7,10 +7,11 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
-from retrograd.io import CheckpointManager
-from tests.distributed.machines import HERE, environment, on_devices
+from retrograd.io import CheckpointManager, load_safetensors
+from tests.distributed.machines import HERE, environment, in_processes, on_devices
 
 pytest.importorskip("jax")
 pytestmark = pytest.mark.slow
@@ -160,3 +161,53 @@ def test_a_killed_process_leaves_a_run_that_goes_on(tmp_path):
         assert p.returncode == 0, err[-3000:]
     want = trained(tmp_path / "llvm", *steps)
     assert losses_of(tmp_path / "run") == pytest.approx(want, rel=1e-4)
+
+
+DIVERGING = """
+import sys
+import numpy as np, retrograd as rg
+from retrograd import distributed as D
+
+number, count, address, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+D.initialize(address, count, number, timeout_s=60)
+r = np.random.default_rng(0)
+x, y = r.standard_normal((64, 6)).astype("float32"), r.integers(0, 3, 64)
+
+class Rows:
+    read = 0
+    def __len__(self):
+        return 64
+    def __getitem__(self, i):
+        Rows.read += 1
+        return (x[i] * np.nan if number == 1 and Rows.read > 100 else x[i]), y[i]
+
+g = rg.random.Generator(0)
+net = rg.nn.Sequential(rg.nn.Linear(6, 8, generator=g), rg.nn.Tanh(),
+                       rg.nn.Linear(8, 3, generator=g))
+data = rg.data.DataLoader(Rows(), batch_size=16, shuffle=True, seed=1)
+try:
+    with rg.backend("xla"), rg.Mesh({"data": 2}):
+        rg.train.fit(net, rg.nn.CrossEntropyLoss(), data, optimizer=rg.optim.AdamW(lr=1e-2),
+                     steps=40, progress=False, folder=folder, checkpoint_every=3)
+except rg.NonFiniteError as error:
+    print("diverged", error, flush=True)
+    sys.exit(3)
+"""
+
+
+def test_nan_on_one_of_them_stops_all_and_keeps_the_last_good_checkpoint(tmp_path):
+    found = in_processes(2, DIVERGING, str(tmp_path))
+    for code, _, err in found:
+        assert code == 3, err[-3000:]
+    told = {out[out.index("diverged") :] for _, out, _ in found}
+    assert len(told) == 1
+    (text,) = told
+    assert "the loss is nan at step 7" in text
+    assert "'batch[0]' holds NaN" in text
+    latest = CheckpointManager(tmp_path).latest
+    assert f"the last good checkpoint is {latest}" in text
+    assert latest is not None
+    saved = load_safetensors(latest)
+    assert len(saved) > 4
+    assert all(np.isfinite(v).all() for v in saved.values())
+    assert CheckpointManager(tmp_path).load()["step"] == 6

@@ -118,7 +118,8 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: rg.softmax(rg.tensor(1.0)), rg.ShapeError, "0 axes"),
     (lambda: rg.rms_norm(rg.tensor(1.0)), rg.ShapeError, "rms_norm"),
     (lambda: rg.clip(rg.tensor([True]), 0, 1), rg.DTypeError, "booleans"),
-    (lambda: rg.clip(rg.tensor([1]), 0.5), rg.DTypeError, "integers"),
+    (lambda: rg.tensor([1]) ** -2, rg.DTypeError, "no powers of -2"),
+    (lambda: rg.vector_norm(v3, "nuc"), rg.OptionError, "a number"),
     # products
     (lambda: x23 @ x23, rg.ShapeError, r"f32\[2, 3\] and f32\[2, 3\]"),
     (lambda: v3 @ 2, rg.ShapeError, r"use \*"),

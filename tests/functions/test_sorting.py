@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import retrograd as rg
+from retrograd.functions.sorting import METHODS
 from tests.sampling import examples
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5)
@@ -104,6 +105,9 @@ def test_searchsorted(side):
     for right in (False, True):
         found = rg.digitize(points, bins, right).numpy()
         np.testing.assert_array_equal(found, np.digitize(points, bins, right))
+        down, digitize = bins[::-1].copy(), rg.jit(rg.digitize, static_argnames="right")
+        found = digitize(points, down, right=right).numpy()
+        np.testing.assert_array_equal(found, np.digitize(points, down, right))
 
 
 @examples(80)
@@ -116,7 +120,7 @@ def test_quantile_against_numpy(data):
         x.flat[0] = np.nan
     axis = data.draw(st.sampled_from([None, 0, -1, tuple(range(x.ndim))]))
     keep = data.draw(st.booleans())
-    method = data.draw(st.sampled_from(["linear", "lower", "higher", "nearest", "midpoint"]))
+    method = data.draw(st.sampled_from(METHODS))
     q = data.draw(st.sampled_from([0, 1, 0.5, 0.25, 0.1, [0.1, 0.9], [[0.0], [0.3]]]))
     with np.errstate(all="ignore"):
         expected = np.quantile(x, q, axis, method=method, keepdims=keep)
@@ -203,3 +207,14 @@ def test_the_slope_of_a_quantile_at_whole_places():
     slopes = [rg.grad(lambda q: rg.quantile(x, q))(q).item() for q in (0.0, 0.25, 0.5, 1.0)]
     assert slopes == [2, 2, 4, 4]
     assert rg.grad(lambda q: rg.quantile(rg.tensor([5.0]), q))(0.5).item() == 0
+
+
+def test_topk_of_as_many_as_a_size_with_a_name():
+    f = rg.jit(lambda x, y: rg.topk(x, y.shape[0]), shapes={"x": "N", "y": "K"})
+    x = np.array([3.0, 1.0, 2.0, 5.0])
+    for k in (0, 2, 4):
+        values, places = f(x, np.ones(k))
+        assert values.tolist() == sorted(x, reverse=True)[:k]
+        assert places.tolist() == np.argsort(-x)[:k].tolist()
+    with pytest.raises(rg.ShapeError, match="5 places are not among the 4"):
+        f(x, np.ones(5))

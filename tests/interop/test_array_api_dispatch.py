@@ -1,7 +1,7 @@
 """SciPy's and scikit-learn's functions of any array API namespace, on tensors.
 
 Both read whether that is wanted from the environment when they are imported, so what is checked
-runs in a process of its own. `scripts/ecosystem.py` runs the tests that they ship.
+runs in a process of its own. `scripts/ecosystem/` runs the tests that they ship.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ def twice(y):
         (lambda x: pow(norm(x), const(2.0, x)), (0, 0, 2)),
         (lambda x: twice(norm(x)), (0, 0, 2)),
         (lambda x: twice(3 * abs(x)), (0, 0, 18)),
+        (lambda x: pow(abs(x), const(4.0, x)), (0, 0, 0)),
+        (lambda x: pow(norm(x), const(4.0, x)) + twice(norm(x)), (0, 0, 2)),
         (lambda x: cosh(abs(x)), (1, 0, 1)),
         (lambda x: hypot(x, x) * hypot(x, x), (0, 0, 4)),
     ],
@@ -50,6 +52,21 @@ def test_a_guard_against_another_number_is_a_kink():
 
     assert derive(f, 1.0)[:2] == (0, 0)
     assert derive(f, 2.0)[:2] == (4, 4)
+
+
+def test_powers_beyond_the_second():
+    value, gradient, hessian = derive(lambda x: pow(abs(x), const(6.0, x)), -2.0)
+    np.testing.assert_allclose([value, *gradient, *hessian[0]], [64, -192, 480])
+
+
+def test_a_guard_of_another_condition_is_none():
+    x = input_node(TensorType(float64, (3,)))
+    s, one, zero = x * x, full(1, x.type), full(0, x.type)
+    at, other = eq(s, zero), eq(x, one)
+    inner = select(other, one, s)
+    assert even.square(select(at, zero, sqrt(inner))) is None
+    assert even.square(select(at, zero, sqrt(select(at, one, x)))) is None
+    assert even.square(select(at, zero, sqrt(select(at, one, s)))).node is s
 
 
 def test_odd_powers_and_other_factors_are_left_alone():

@@ -7,7 +7,7 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, TensorType, float32, float64
 from retrograd.ops import shape as s
 from retrograd.ops.leaf import input_node
-from retrograd.verify.rule_checks import check_result
+from retrograd.verify.rule_checks import check_gradient, check_result
 from tests.ops.derive import total, vector_gradient
 
 X = np.arange(6.0).reshape(2, 3)
@@ -44,6 +44,12 @@ def test_slices_are_those_of_numpy_and_their_gradient_fills_the_places(start, st
     expected = np.zeros(7)
     expected[start:stop:step] = 1
     np.testing.assert_array_equal(vector_gradient(lambda v: total(op(v)), x)[1], expected)
+
+
+def test_padding_of_nothing_has_nothing_between():
+    op, arrays = s.Pad((0,), (5,), (3,)), [np.zeros(0), np.array(3.0)]
+    np.testing.assert_array_equal(check_result(op, arrays), [3] * 5)
+    check_gradient(op, arrays, [0, 1])
 
 
 def test_padding_around_and_between():

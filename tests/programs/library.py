@@ -156,10 +156,13 @@ RARE: dict[str, list[Entry]] = {
         Entry("rg.rand({newshape}, generator=rg.random.Generator({seed}))"),
         Entry("rg.randint_like({x}, 0, 5, generator=rg.random.Generator({seed}))"),
         Entry("rg.multinomial(rg.sigmoid({rows}), 1, generator=rg.random.Generator({seed}))"),
-        Entry("rg.random.Generator({seed}).dirichlet(rg.abs({I}) + 0.5)"),
-        Entry("rg.random.Generator({seed}).von_mises({x}, rg.abs({S}) + 0.5)"),
-        Entry("rg.random.Generator({seed}).gamma(rg.abs({x}) + 0.5)"),
-        Entry("rg.random.Generator({seed}).beta(rg.abs({x}) + 0.5, 1.5)"),
+        *[  # whose derivatives are implicit: not those of the numbers that a seed gives
+            Entry(f"rg.random.Generator({{seed}}).{call}", traits="jumps")
+            for call in (
+                "dirichlet(rg.abs({I}) + 0.5)", "von_mises({x}, rg.abs({S}) + 0.5)",
+                "gamma(rg.abs({x}) + 0.5)", "beta(rg.abs({x}) + 0.5, 1.5)",
+            )
+        ],
         Entry("rg.random.Generator({seed}).gumbel_softmax({q}, 0.7, {flag}, axis={axis})"),
     ],
     "rare distributions": [

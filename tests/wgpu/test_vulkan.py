@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -36,6 +37,28 @@ def test_elsewhere_the_package_is_asked(monkeypatch: pytest.MonkeyPatch) -> None
     for found, said in ((object(), False), (None, True)):
         monkeypatch.setattr(wgpu, "adapter", lambda found=found: found)
         assert (wgpu.missing.__wrapped__() is not None) is said
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Vulkan is asked on Linux")
+def test_a_machine_without_a_driver_says_what_to_install() -> None:
+    """The loader is there, and finds no driver: nothing hangs, and other backends go on."""
+    pytest.importorskip("wgpu", reason="the extra wgpu is not installed")
+    program = (
+        "import retrograd as rg\n"
+        "assert 'wgpu' not in rg.backends()\n"
+        "try:\n    rg.backend('wgpu')\n"
+        "except rg.BackendError as error:\n    print(error)\n"
+        "assert (rg.ones(3) * 2).tolist() == [2.0] * 3\n"
+    )
+    nowhere = dict.fromkeys(("VK_DRIVER_FILES", "VK_ICD_FILENAMES"), "/nowhere.json")
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+        env={**os.environ, **nowhere}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "no GPU, or no driver for it" in done.stdout
+    assert "mesa-vulkan-drivers" in done.stdout
 
 
 @pytest.mark.slow

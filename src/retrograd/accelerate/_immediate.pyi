@@ -12,8 +12,7 @@ class Run:
     calls: int
     work: int
     looked: int
-    start: int
-    def __init__(self, site: Any, start: int) -> None: ...
+    def __init__(self, site: Any) -> None: ...
     @property
     def what(self) -> int: ...
     def mix(self, x: int, /) -> None: ...
@@ -32,6 +31,7 @@ class CallBase:
     nodes: Any
     run: Any
     number: int
+    position: int
     lasti: int
     freed: bool
 

@@ -78,7 +78,6 @@ typedef struct {
     PyObject *site, *offered; /* what Python has found for the call it was asked about */
     PyObject *made, *weak;    /* weak references to calls, see `enlist`; to this */
     Py_ssize_t calls, work, looked, prune;
-    long long start;
     uint64_t what; /* a hash of the calls, and of which are computed from which */
 } Run;
 
@@ -89,7 +88,7 @@ typedef struct {
     PyObject *kernel, *edges, *given, *ints, *numbers;
     PyObject *scope, *code, *nodes, *run, *weak;
     long long number, walk;
-    Py_ssize_t place; /* among the calls of a walk */
+    Py_ssize_t place, position; /* among the calls of a walk, and of the run */
     int lasti;
     char freed;
 } Call;
@@ -120,7 +119,7 @@ static PyObject *run_mix(Run *self, PyObject *x)
 static int run_init(Run *self, PyObject *args, PyObject *keywords)
 {
     PyObject *site;
-    if (!PyArg_ParseTuple(args, "OL", &site, &self->start))
+    if (!PyArg_ParseTuple(args, "O", &site))
         return -1;
     Py_INCREF(site);
     REPLACE(self->site, site);
@@ -166,6 +165,7 @@ static int enlist(Run *run, Call *call)
     Py_DECREF(ref);
     Py_INCREF((PyObject *)run);
     REPLACE(call->run, (PyObject *)run);
+    call->position = run->calls;
     return 0;
 }
 
@@ -272,7 +272,6 @@ static PyMemberDef run_members[] = {
     {"calls", T_PYSSIZET, offsetof(Run, calls), 0, NULL},
     {"work", T_PYSSIZET, offsetof(Run, work), 0, NULL},
     {"looked", T_PYSSIZET, offsetof(Run, looked), 0, NULL},
-    {"start", T_LONGLONG, offsetof(Run, start), 0, NULL},
     {"what", T_ULONGLONG, offsetof(Run, what), READONLY, NULL},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Run, weak), READONLY, NULL},
     {NULL},
@@ -297,6 +296,7 @@ static PyMemberDef call_members[] = {
     MEMBER(Call, nodes),
     MEMBER(Call, run),
     {"number", T_LONGLONG, offsetof(Call, number), 0, NULL},
+    {"position", T_PYSSIZET, offsetof(Call, position), 0, NULL},
     {"lasti", T_INT, offsetof(Call, lasti), 0, NULL},
     {"freed", T_BOOL, offsetof(Call, freed), 0, NULL},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Call, weak), READONLY, NULL},
@@ -316,7 +316,7 @@ static PyMemberDef output_members[] = {
 #define GC_FLAGS (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC)
 
 static PyType_Slot run_slots[] = {
-    {Py_tp_doc, "Operations that run at once: of a TraceSite and the number before theirs."},
+    {Py_tp_doc, "Operations that run at once: of a TraceSite."},
     {Py_tp_init, run_init},       {Py_tp_traverse, run_traverse}, {Py_tp_clear, run_clear},
     {Py_tp_dealloc, run_dealloc}, {Py_tp_members, run_members},   {Py_tp_methods, run_methods},
     {0, NULL},
@@ -734,7 +734,8 @@ static int enter(Parts *p, PyObject *x)
 
 static int is_literal(double x)
 {
-    return x == 0.0 || x == 1.0 || x == -1.0 || x == 2.0 || x == 0.5 || isinf(x);
+    double size = fabs(x);
+    return size == 0.0 || size == 0.5 || size == 1.0 || size == 2.0 || x == 3.0 || isinf(x);
 }
 
 /* The number next to the tensor of an operation of two. */
@@ -1068,8 +1069,10 @@ static void count(Run *run, const Kernel *kernel, const Parts *p)
         mix(run, (uint64_t)p->sizes[k]);
     for (int k = 0; k < p->operand; k++) {
         Output *x = (Output *)p->edges[k];
-        if (x != NULL && TYPE(x) == output_class && x->call != NULL)
-            mix(run, (uint64_t)(((Call *)x->call)->number - run->start));
+        if (x != NULL && TYPE(x) == output_class && x->call != NULL) {
+            Call *made = (Call *)x->call;
+            mix(run, (uint64_t)(made->run == (PyObject *)run ? made->position : -1));
+        }
     }
 }
 
@@ -1141,10 +1144,9 @@ static PyObject *serve_kernel(Run *run, Kernel *kernel, const Parts *p, const in
     numbers = p->number != NULL ? PyTuple_Pack(1, p->number) : PyTuple_New(0);
     if (held != NULL && numbers != NULL) {
         if (run_brief(brief, p->arrays, numbers, names, arrays)) {
+            count(run, kernel, p);
             result = result_of(run, kernel, p, numbers, arrays, brief->outputs, tracked, scope);
             drop(arrays, brief->outputs);
-            if (result != NULL)
-                count(run, kernel, p);
         }
     }
     Py_DECREF(scope);

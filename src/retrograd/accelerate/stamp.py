@@ -11,7 +11,7 @@ import re
 import zlib
 from pathlib import Path
 
-STAMP = "1cfca3df"
+STAMP = "6a12f18d"
 
 
 def stamp_of_sources(folder: Path) -> str:

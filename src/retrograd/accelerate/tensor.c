@@ -723,7 +723,8 @@ static PyObject *key_of(PyObject *number)
 
 static int is_literal(double x)
 {
-    return x == 0.0 || x == 1.0 || x == -1.0 || x == 2.0 || x == 0.5 || isinf(x);
+    double size = fabs(x);
+    return size == 0.0 || size == 0.5 || size == 1.0 || size == 2.0 || x == 3.0 || isinf(x);
 }
 
 /* Whether a number stands in a trace node for any number. */

@@ -1,4 +1,4 @@
-"""`retrograd convert`: weights from one format to another."""
+"""`retrograd convert`: weights from one format to another, and models to ONNX."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 import retrograd as rg
 from retrograd import io
+from retrograd.cli.convert_model import write_model
 from retrograd.cli.options import printable
 from retrograd.cli.signature import Argument, Option
 from retrograd.errors import FormatError, OptionError
@@ -23,13 +24,16 @@ def convert(
     source: Annotated[
         Path,
         Argument(
-            help="Safetensors, a PyTorch file, NPZ, or an ONNX model (initializers and constants).",
+            help="Safetensors, a PyTorch file, NPZ, or an ONNX model (initializers and constants); "
+            "for .onnx a run, a folder with config.json, a graph.",
             show_default=False,
         ),
     ],
     target: Annotated[
         Path | None,
-        Argument(help="What to write: .safetensors, .pt, .pth, .bin or .npz.", show_default=False),
+        Argument(
+            help="What to write: .safetensors, .pt, .pth, .bin, .npz or .onnx.", show_default=False
+        ),
     ] = None,
     rename: Annotated[
         list[str] | None,
@@ -59,9 +63,20 @@ def convert(
 ) -> None:
     """Convert weights between safetensors, PyTorch files and NPZ; list them; rename and cast them.
 
-    Nothing in a file is run: a PyTorch file may hold tensors, not pickled programs. ONNX is read
-    and not written: its files are graphs, which `rg.trace(...).to_onnx` makes.
+    Nothing in a file is run: a PyTorch file may hold tensors, not pickled programs.
+
+    An ONNX file is a graph with its weights, so it is written of what describes a whole model: a
+    folder with config.json and weights, as Hugging Face has them; a run of `train gpt`, `tabular`,
+    `digits` or `images`; a graph that `Graph.save` wrote.
     """
+    if target is not None and target.suffix.lower() == ".onnx":
+        if rename or only is not None or show:
+            raise click.BadParameter(
+                "--rename, --only and --list are about weights; ONNX is written of a whole model"
+            )
+        what = write_model(source, target, dtype)
+        click.echo(f"{target}: {what}; {scaled(target.stat().st_size)}")
+        return
     try:
         if target is None and not show:
             raise OptionError("give the file to write, or --list to see what there is")

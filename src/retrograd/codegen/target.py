@@ -9,27 +9,31 @@ from dataclasses import dataclass
 from retrograd.errors import OptionError
 
 VARIABLE = "RETROGRAD_CPU"
+SLOW_COMPRESS = frozenset({"znver4"})
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """`width`: floats in a vector register, of which there are `registers`; 1: no vectors, but for
     rows whose results are combined lane by lane. `fma`: whether products
-    are added with one rounding; where not, contractions round twice."""
+    are added with one rounding; where not, contractions round twice. `slow_compress`: whether
+    storing chosen lanes side by side takes a hundred cycles, as which NumPy's sort of vectors takes
+    several times longer than sorting by radix."""
 
     width: int = 16
     registers: int = 32
     fma: bool = True
+    slow_compress: bool = False
 
     @staticmethod
-    def of(features: Mapping[str, bool]) -> Target:
-        """Of the features that LLVM reports of the host."""
+    def of(features: Mapping[str, bool], cpu: str = "") -> Target:
+        """Of the features that LLVM reports of the host, and its name for it."""
 
         def has(name: str) -> bool:
             return bool(features.get(name))
 
         if has("avx512f") and has("avx512vl"):
-            return Target(16, 32, True)
+            return Target(16, 32, True, slow_compress=cpu in SLOW_COMPRESS)
         if has("avx"):
             return Target(8, 16, has("fma"))
         if has("neon"):

@@ -28,6 +28,11 @@ def widened(kind: str, lanes: int) -> str:
     return kind if lanes == 1 else f"<{lanes} x {kind}>"
 
 
+def vector(kind: str, lanes: int) -> str:
+    """A vector of so many of a scalar type, also of one."""
+    return f"<{lanes} x {kind}>"
+
+
 def register_type(dtype: DType, lanes: int = 1) -> str:
     if dtype is bool_:
         return widened("i1", lanes)

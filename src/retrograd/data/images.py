@@ -105,7 +105,7 @@ class ImageFolder(Dataset):
             if not images and not allow_empty:
                 raise FormatError(
                     f"the class {name!r} in {self.root} has no images, of the kinds "
-                    f"{', '.join(kinds)}; remove the folder, or pass allow_empty=True"
+                    f"{', '.join(kinds)}; remove the folder; in Python allow_empty=True takes it"
                 )
             self.samples += [(path, i) for path in images]
         self.imgs = self.samples

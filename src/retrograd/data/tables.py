@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from zipfile import BadZipFile as _BadZip
 import numpy as np
 
 from retrograd.data.dataset import ArrayDataset
-from retrograd.errors import ArgumentError, BackendError, FormatError, OptionError
+from retrograd.errors import ArgumentError, BackendError, FormatError, OptionError, near
 from retrograd.files import StrPath, read_bytes
 from retrograd.ir import as_dtype, float32
 
@@ -67,10 +66,10 @@ def check_columns(wanted: Iterable[str], there: Iterable[str], source: str) -> N
     names = list(there)
     for name in wanted:
         if name not in names:
-            near = difflib.get_close_matches(name, names, 3)
+            like = near(name, names, 3)
             raise ArgumentError(
                 f"{source} has no column {name!r}; "
-                + (f"near to it: {near}" if near else f"it has {names}")
+                + (f"near to it: {like}" if like else f"it has {names}")
             )
 
 
@@ -152,7 +151,9 @@ def _fields(path: StrPath, delimiter: str, header: bool) -> tuple[list[str], lis
         raise FormatError(f"{source} has two columns {doubled[0]!r}")
     rows = rows[1:] if header else rows
     if not rows:
-        raise FormatError(f"{source} has names of columns, but no rows; see header=False")
+        raise FormatError(
+            f"{source} has names of columns, but no rows; header=False takes the first for one"
+        )
     return names, rows
 
 

@@ -26,7 +26,7 @@ WORD = (1 << 64) - 1
 
 class Run:
     """Operations that run at once, from the first to the gradient or look that ends them: of a
-    `TraceSite`, and the number before theirs.
+    `TraceSite`.
 
     `calls` counts them, `work` too, with their elements as nodes, `looked` is that at the last
     look; `what` is a hash of them. Listed are those that somebody holds, for who makes nodes of all
@@ -34,12 +34,11 @@ class Run:
     """
 
     __slots__ = (
-        "__weakref__", "_made", "_prune", "calls", "looked", "offered", "site", "start", "what",
-        "work",
+        "__weakref__", "_made", "_prune", "calls", "looked", "offered", "site", "what", "work",
     )  # fmt: skip
 
-    def __init__(self, site: Any, start: int) -> None:
-        self.site, self.start = site, start
+    def __init__(self, site: Any) -> None:
+        self.site = site
         self.calls = self.work = self.looked = self.what = 0
         self.offered: Any = None  # the kernel that was found for the call that C asks about
         self._made: list[weakref.ref[Any]] = []
@@ -56,7 +55,7 @@ class Run:
             self._made = [ref for ref in self._made if ref() is not None]
             self._prune = 2 * len(self._made) + 64
         self._made.append(weakref.ref(call))
-        call.run = self
+        call.run, call.position = self, self.calls
 
     def alive(self) -> list[Any]:
         """The calls that somebody holds, in order."""
@@ -72,7 +71,7 @@ class CallBase:
 
     __slots__ = (
         "__weakref__", "code", "edges", "freed", "given", "ints", "kernel", "lasti", "nodes",
-        "number", "numbers", "run", "scope",
+        "number", "numbers", "position", "run", "scope",
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from retrograd.backend_registry import start_graph
 from retrograd.eager.leaf import LEAKED
 from retrograd.eager.modes import current_backend
 from retrograd.errors import TraceError
+from retrograd.gc_paused import gc_paused
 from retrograd.ir import Graph, Node, TensorType, Trait, reachable
 from retrograd.ir.source import user_source
 from retrograd.ops.leaf import Constant, input_node
@@ -21,9 +22,9 @@ from retrograd.shared import Key, lock
 LOCK = lock(20)
 GRADIENTS = lock(0)  # who adds to gradients of leaves, or sets one
 
-# Values that simplification and masks know what to do with stay in the program; others, such as
+# Values that simplification, masks and powers know what to do with stay in the program; others, as
 # a learning rate, are arguments, so that changing one does not compile again.
-LITERAL = frozenset({0.0, 1.0, -1.0, 2.0, 0.5, math.inf, -math.inf})
+LITERAL = frozenset({0.0, 1.0, -1.0, 2.0, -2.0, 3.0, 0.5, -0.5, math.inf, -math.inf})
 # Stands in a trace node for any number. Nothing is special about it, so no rule takes it for
 # special.
 ANY_NUMBER = 0.6180339887498949
@@ -126,7 +127,9 @@ def program_for(
             PROGRAMS[key] = found
             COUNTS["hits"] += 1
             return found, scalars
-    program = start_graph(hoist_scalars(what.inputs, scalars, outputs), current_backend(), patience)
+    with gc_paused():
+        graph = hoist_scalars(what.inputs, scalars, outputs)
+        program = start_graph(graph, current_backend(), patience)
     with LOCK:
         COUNTS["misses"] += 1
         PROGRAMS[key] = program

@@ -242,7 +242,7 @@ def current() -> TraceBuffer:
     if not buffer.open:
         site = site_of(*user_place())
         if site.opens() and runs_now():
-            CURRENT.run = Run(site, next_number())
+            CURRENT.run = Run(site)
             remember(CURRENT.run)
             return NOW
         buffer = _open(site)
@@ -275,7 +275,7 @@ def listed_in() -> Run:
     garbage may run at any time, has ended it meanwhile."""
     run = CURRENT.run
     if run is None:
-        run = Run(TraceSite(), next_number())
+        run = Run(TraceSite())
         remember(run)
     return run
 

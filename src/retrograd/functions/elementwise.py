@@ -15,6 +15,7 @@ from retrograd.functions.broadcasting import (
     broadcast,
     broadcast_shapes,
     broadcast_to,
+    promote_to_float,
     rounded,
 )
 from retrograd.ir import Node, as_dtype, bool_, full
@@ -357,16 +358,22 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     """`x1 ** x2`, elementwise, with broadcasting and dtype promotion.
 
     Gradients: `x2 * x1**(x2-1)` and `x1**x2 * log(x1)`, where the latter is 0 at `x1 == 0`. The
-    powers -1, 0.5, 1 and 2 given as Python numbers become `1/x`, `sqrt(x)`, `x`, `x*x`.
+    powers -1, 0.5, 1 and 2 given as Python numbers become `1/x`, `sqrt(x)`, `x`, `x*x`; the powers
+    3, -2 and -0.5 are computed as `x*x*x`, `1/x/x` and `1/sqrt(x)` wherever they come from.
     Complex powers are `exp(x2 log(x1))`, products where x2 is a Python integer up to 64.
 
-    `DTypeError` for booleans, `ShapeError` where the shapes do not broadcast.
+    `DTypeError` for booleans, and for negative powers of integers that are known; `ShapeError`
+    where the shapes do not broadcast.
 
     >>> import retrograd as rg
     >>> rg.pow([2.0, 3.0], [3.0, 2.0]).tolist()
     [8.0, 9.0]
     """
     if isinstance(x1, Node) and not isinstance(x2, Node):
+        if isinstance(x2, int) and x2 < 0 and x1.dtype.is_integer:
+            raise DTypeError(
+                f"{x1.dtype} has no powers of {x2}, which are fractions; write x ** {float(x2)}"
+            )
         if x2 == 2:
             return ops.mul(x1, x1)
         if x2 == 1:
@@ -475,8 +482,8 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
 
     The gradient with respect to x is 0 at the limits and beyond.
 
-    Elementwise: the shapes broadcast, or it is a `ShapeError`. `DTypeError` for
-    booleans and complex numbers, and for floating limits of integers.
+    Elementwise: the shapes broadcast, or it is a `ShapeError`; dtypes are promoted. `DTypeError`
+    for booleans and complex numbers.
 
     >>> import retrograd as rg
     >>> rg.clip([-2.0, 0.5, 2.0], -1.0, 1.0).tolist()
@@ -487,10 +494,8 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     x = as_node(x)
     if x.dtype is bool_:
         raise DTypeError("booleans have no range to clip to; cast them to a number")
-    if x.dtype.is_integer:
-        for bound in (min, max):
-            if isinstance(bound, float):
-                raise DTypeError(f"an integer tensor is clipped by integers, not {bound}")
+    if x.dtype.is_integer and (isinstance(min, float) or isinstance(max, float)):
+        x = promote_to_float(x)
     lowest, highest = integer_range(x.dtype) if x.dtype.is_integer else (-math.inf, math.inf)
     parts = broadcast(x, lowest if min is None else min, highest if max is None else max)
     if parts[0].dtype.is_complex:

@@ -35,7 +35,7 @@ from retrograd.ops import elementwise as el
 from retrograd.ops.complex import complex_, conj, imag, real
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import Iota
-from retrograd.ops.shape import Concat, expand, flip, pad, slice_axis
+from retrograd.ops.shape import expand, pad, slice_axis
 
 Sizes = Sequence[int] | None
 
@@ -259,7 +259,8 @@ def _rfft(x: Node, n: Any, axis: Any, norm: str | None, what: str) -> Node:
 
 
 def _irfft(x: Node, n: Any, axis: Any, norm: str | None, what: str) -> Node:
-    """Put back the half that is the conjugate of the other, and transform."""
+    """The other half is the conjugate of this one, so that its terms have the same real parts:
+    those here count twice, but for the ones that are their own conjugates."""
     x = _complex(x)
     axis = normal_axis(axis, x.type.rank, what)
     half = x.shape[axis]
@@ -267,10 +268,11 @@ def _irfft(x: Node, n: Any, axis: Any, norm: str | None, what: str) -> Node:
     if isinstance(count, int) and count < 1:
         raise ShapeError(f"{what}: a transform has at least one element, not {count}")
     x = _resized(x, count // 2 + 1, axis, what)
-    rest = conj(slice_axis(x, axis, 1, (count + 1) // 2))
-    # Of what is its own conjugate, the imaginary part counts for nothing in the real result.
-    whole = Concat(axis)(x, flip(rest, (axis,)))
-    return real(_transform(whole, None, axis, norm, True, what))
+    place = Iota(x.shape, axis, int64)()
+    own = el.is_zero(place) | el.eq(2 * place, number(count, int64, x.shape))
+    times = el.select(own, *(full(v, x.type.with_dtype(x.dtype.real)) for v in (1, 2)))
+    twice = complex_(real(x) * times, imag(x) * times)
+    return real(_transform(twice, count, axis, norm, True, what))
 
 
 @op_function

@@ -238,8 +238,8 @@ def any(
     x: ArrayLike,
     /,
     axis: Axis = None,
-    *,
     keepdims: bool = False,
+    *,
     dim: Axis = None,
     keepdim: bool = False,
 ) -> Any:
@@ -261,8 +261,8 @@ def all(
     x: ArrayLike,
     /,
     axis: Axis = None,
-    *,
     keepdims: bool = False,
+    *,
     dim: Axis = None,
     keepdim: bool = False,
 ) -> Any:
@@ -520,8 +520,8 @@ def argmin(
 def count_nonzero(
     x: ArrayLike,
     /,
-    *,
     axis: Axis = None,
+    *,
     keepdims: bool = False,
     dim: Axis = None,
     keepdim: bool = False,

@@ -12,7 +12,7 @@ from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.immediate.slicing import assignment
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.modes import is_tracing
-from retrograd.errors import DTypeError, IndexRangeError, OptionError, ShapeError
+from retrograd.errors import DTypeError, IndexRangeError, OptionError, ShapeError, TraceError
 from retrograd.functions import elementwise
 from retrograd.functions.broadcasting import (
     as_node,
@@ -102,14 +102,15 @@ class IndexUpdater:
 
     def apply(self, function: Callable[[Any], Any]) -> Tensor:
         """A copy of x in which `x[key]` is `function(x[key])`, for a function that works element by
-        element, as often as the key names it; once where index arrays are traced."""
-        times = 1 if _names_once(self._key) else self._repeats()
-        if not isinstance(times, LazyTensor):
+        element, as often as the key names it; once where index arrays are traced, and their
+        numbers are not known."""
+        times = None if _names_once(self._key) else self._repeats()
+        if times is None:
             return self.apply_once(function)
-        x, most = self._x, int(times.value().max(initial=0))
+        x, most = self._x, int(times.max(initial=0))
         for k in range(most):
             again = IndexUpdater(x, self._key).apply_once(function)
-            x = again if k == 0 else elementwise.where(times > k, again, x)  # type: ignore[operator]
+            x = again if k == 0 else elementwise.where(times > k, again, x)
         return x
 
     def apply_once(self, function: Callable[[Any], Any]) -> Tensor:
@@ -117,10 +118,16 @@ class IndexUpdater:
         return self.set(function(self.get()))
 
     def _repeats(self) -> Any:
-        """How often a key names each element; None where that is not known."""
-        if is_tracing():
+        """How often a key names each element, as an array; None where that is not known."""
+        if not is_tracing():
+            return IndexUpdater(_full_like(self._x, 0, int64), self._key).add(1).value()
+        key = self._key if isinstance(self._key, tuple) else (self._key,)
+        try:
+            times = np.zeros(self._x.shape, np.int64)
+            np.add.at(times, tuple(k.value() if isinstance(k, LazyTensor) else k for k in key), 1)
+        except (TraceError, ShapeError, IndexError, TypeError):  # names of sizes, traced arrays
             return None
-        return IndexUpdater(_full_like(self._x, 0, int64), self._key).add(1)
+        return times
 
     def _combined(self, function: Callable[..., Any], value: Any) -> Any:
         """By products of what meets each element, where there may be several."""

@@ -14,14 +14,14 @@ from retrograd.eager.dispatch import ArrayLike, op_function, op_function_of_seve
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import ShapeError, TraceError
 from retrograd.functions.broadcasting import alike, as_node, integer
-from retrograd.functions.manipulation import stack
+from retrograd.functions.manipulation import stacked
 from retrograd.functions.reductions import count_nonzero
 from retrograd.ir import Dim, Node, TensorType, bool_, full, int64, product
 from retrograd.ops import elementwise as el
 from retrograd.ops.complex import imag, real
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import Iota, SizeOf
-from retrograd.ops.reduce import ReduceSum
+from retrograd.ops.reduce import ReduceAny, ReduceSum
 from retrograd.ops.scan import CumSum
 from retrograd.ops.scatter import ScatterSet
 from retrograd.ops.shape import expand, pad, reshape, slice_axis
@@ -112,6 +112,11 @@ def _nonzero(x: ArrayLike, size: int, fill_value: int, /) -> list[Any]:
     x = as_node(x)
     if x.type.rank == 0:
         raise ShapeError("nonzero lists positions, and an array without axes has none")
+    return _positions(x, size, fill_value)
+
+
+def _positions(x: Node, size: int, fill_value: int) -> list[Node]:
+    """The positions of the first elements that are not zero, along each axis."""
     at, exists = _selected(flat(el.cast(x, bool_)), size)
     found = []
     for axis, d in enumerate(x.shape):
@@ -125,14 +130,24 @@ def _nonzero(x: ArrayLike, size: int, fill_value: int, /) -> list[Any]:
 def argwhere(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) -> Tensor:
     """The positions of the elements that are not zero, a row for each; see `nonzero`.
 
-    `[n, ndim]`, int64, for n such elements. Without `size` in a traced function it is a
-    `TraceError`.
+    `[n, ndim]`, int64, for n such elements, also where ndim is 0. Without `size` in a traced
+    function it is a `TraceError`.
 
     >>> import retrograd as rg
     >>> rg.argwhere([[0, 1], [1, 0]]).tolist()
     [[0, 1], [1, 0]]
     """
-    return stack(list(nonzero(x, size=size, fill_value=fill_value)), axis=-1)
+    if size is None:
+        size = known_size(count_nonzero(x), "argwhere")
+    return _argwhere(x, size, fill_value)
+
+
+@op_function
+def _argwhere(x: ArrayLike, size: int, fill_value: int, /) -> Any:
+    node = as_node(x)
+    if node.type.rank == 0:
+        return full(0, TensorType(int64, (size, 0)))
+    return stacked(_positions(node, size, fill_value), -1)
 
 
 @op_function
@@ -146,6 +161,12 @@ def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Any:
     [False, True, False]
     """
     x, others = alike(x1, x2)
+    if x.dtype.is_complex:  # without an order
+        rank, row = x.type.rank, flat(others)
+        wide = (*x.shape, row.shape[0])
+        found = el.eq(expand(x, wide, (rank,)), expand(row, wide, range(rank)))
+        found = ReduceAny((rank,))(found)
+        return el.bitwise_not(found) if invert else found
     others = Sort(0)(flat(others))
     at = SearchSorted()(others, x)
     # One element more, so that there is one to be read behind the last.

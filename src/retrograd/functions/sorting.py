@@ -22,12 +22,19 @@ from retrograd.ir import Dim, Node, TensorType, float64, full, int32, int64, pro
 from retrograd.ops import elementwise as el
 from retrograd.ops.index import Gather, gather_along
 from retrograd.ops.leaf import SizeOf, constant
-from retrograd.ops.shape import expand, permute, reshape, slice_axis
+from retrograd.ops.shape import Flip, expand, permute, reshape, slice_axis
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
 from retrograd.tensor_type import Tensor
 
 Axis = int | tuple[int, ...] | None
-METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+# How quantiles lie between elements (Hyndman and Fan, 1996): by the shares (alpha, beta) of a place
+# that count before the first and behind the last; by steps; or by the n - 1 gaps of n elements.
+SMOOTH = {
+    "interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibull": (0, 0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+}  # fmt: skip
+STEPS = ("inverted_cdf", "averaged_inverted_cdf", "closest_observation")
+METHODS = ("linear", "lower", "higher", "nearest", "midpoint", *STEPS, *SMOOTH)
 
 
 @overload
@@ -103,7 +110,7 @@ class TopK(NamedTuple):
 @respells
 def topk(
     x: ArrayLike,
-    k: int,
+    k: int | Dim,
     /,
     axis: int = -1,
     largest: bool = True,
@@ -116,7 +123,8 @@ def topk(
     They are sorted, whatever `sorted` says; of equal ones the first come first. NaN counts as less
     than everything, or more with `largest=False`: it is taken last.
 
-    `[..., n, ...]` gives two arrays `[..., k, ...]`: values in the dtype of x, and int64.
+    `[..., n, ...]` gives two arrays `[..., k, ...]`: values in the dtype of x, and int64. k may be
+    a size with a name.
     `ShapeError` for more than n, `AxisError` for an axis that x does not have.
 
     >>> import retrograd as rg
@@ -127,11 +135,12 @@ def topk(
 
 
 @op_function_of_several
-def _topk(x: ArrayLike, k: int, axis: int, largest: bool, /) -> tuple[Any, Any]:
+def _topk(x: ArrayLike, k: int | Dim, axis: int, largest: bool, /) -> tuple[Any, Any]:
     x = as_node(x)
     at = normal_axis(axis, x.type.rank, "topk")
-    count, n = integer(k, "topk: the number of elements"), x.shape[at]
-    if count < 0 or (not isinstance(n, Dim) and count > n):
+    count = k if isinstance(k, Dim) else integer(k, "topk: the number of elements")
+    n = x.shape[at]
+    if not isinstance(count, Dim) and (count < 0 or (not isinstance(n, Dim) and count > n)):
         raise ShapeError(f"topk of {count} elements along axis {at} of the shape {x.shape}")
     positions = ArgSort(at, bool(largest), count)(x)
     return gather_along(x, positions, at), positions
@@ -176,9 +185,10 @@ def searchsorted(
 
 @op_function
 def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Any:
-    """The number of the bin, int64, that each element falls into; `bins` ascend.
+    """The number of the bin, int64, that each element falls into; `bins` ascend or descend.
 
-    Bin i is `bins[i-1] <= v < bins[i]` or, with `right`, `bins[i-1] < v <= bins[i]`.
+    Bin i is `bins[i-1] <= v < bins[i]` or, with `right`, `bins[i-1] < v <= bins[i]`; where bins
+    descend, `bins[i] <= v < bins[i-1]` or, with `right`, `bins[i] < v <= bins[i-1]`.
 
     The result has the shape of x. `ShapeError` for bins that are no vector.
 
@@ -186,7 +196,18 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Any:
     >>> rg.digitize([0.5, 1.0, 7.0], [0.0, 1.0, 2.0]).tolist()
     [1, 2, 3]
     """
-    return searchsorted(as_node(bins), as_node(x), side="left" if right else "right")
+    edges, side = as_node(bins), "left" if right else "right"
+    if edges.type.rank != 1:
+        raise ShapeError(f"digitize: bins are a vector, not {edges.type}")
+    n = edges.shape[0]
+    if isinstance(n, int) and n < 2:
+        return searchsorted(edges, as_node(x), side=side)
+    first, last = slice_axis(edges, 0, 0, 1), slice_axis(edges, 0, n - 1, n)
+    down = reshape(first > last, ())
+    both = expand(down, edges.shape, (0,))
+    found = as_node(searchsorted(el.select(both, Flip((0,))(edges), edges), as_node(x), side=side))
+    turned = el.sub(expand(SizeOf(n, int64)(), found.shape, range(found.type.rank)), found)
+    return el.select(expand(down, found.shape, range(found.type.rank)), turned, found)
 
 
 # -- quantiles -------------------------------------------------------------------------------------
@@ -208,8 +229,9 @@ def quantile(
     `q` is between 0 and 1, a number or an array whose axes come first in the result. Place
     `q * (n - 1)` of the sorted elements is between two of them, where it is not a whole number:
     `method` is "linear" (interpolation), "lower", "higher", "nearest" (to the even place at half)
-    or "midpoint". NaN where an element is NaN, or q is outside of its range. Differentiable in x
-    and, if linear, in q. `OptionError` for numbers q out of range.
+    or "midpoint"; the other definitions of Hyndman and Fan have NumPy's names, "inverted_cdf" to
+    "normal_unbiased". NaN where an element is NaN, or q is outside of its range. Differentiable in
+    x and, if it is continuous in it, in q. `OptionError` for numbers q out of range.
 
     The shape is that of q, then that of x without the axes. `ShapeError` over no elements,
     `AxisError` for an axis that x does not have.
@@ -252,28 +274,56 @@ def _between(rows: Node, q: Node, n: int | Dim, method: str) -> Node:
     """Values at places of sorted rows, places in front."""
     valid = el.bitwise_and(el.ge(q, full(0, q.type)), el.le(q, full(1, q.type)))
     last = el.cast(expand(SizeOf(n - 1, int64)(), q.shape, tuple(range(q.type.rank))), q.dtype)
-    place = el.mul(el.drop_if(el.bitwise_not(valid), q), last)
-    low, high = el.floor(place), el.ceil(place)
-    if method == "nearest":
-        low = high = el.round(place)
-    elif method in ("lower", "higher"):
-        low = high = low if method == "lower" else high
-    elif method == "linear":  # a whole place has a neighbour too: the slope in q is that towards it
-        one = full(1, place.type)
-        low = el.min(low, el.max(el.sub(last, one), full(0, place.type)))
-        high = el.min(el.add(low, one), last)
+    low, high, part = places_between(el.drop_if(el.bitwise_not(valid), q), last, method)
     axis = rows.type.rank - 1
-    a, b = (_at(rows, p, axis) for p in (low, high))
-    if method in ("linear", "midpoint"):
-        part = el.sub(place, low) if method == "linear" else _is_apart(low, high) * 0.5
-        a = _mixed(a, b, _stretched(el.cast(part, a.dtype), a))
+    a = _at(rows, low, axis)
+    if part is not None:
+        a = _mixed(a, _at(rows, high, axis), _stretched(el.cast(part, a.dtype), a))
     end = _at(rows, last, axis)
     bad = el.bitwise_or(el.isnan(end), el.bitwise_not(_stretched(valid, a)))
     return el.select(bad, full(float("nan"), a.type), a)
 
 
-def _is_apart(low: Node, high: Node) -> Node:
-    return el.cast(el.ne(low, high), low.dtype)
+def places_between(share: Node, last: Node, method: str) -> tuple[Node, Node, Node | None]:
+    """The places of sorted elements, the last of which is `last`, that a quantile is between, and
+    how far it is from the first of both to the second; None where it is the first."""
+    place = el.mul(share, last)
+    one, zero = full(1, place.type), full(0, place.type)
+    if method in SMOOTH or method in STEPS:
+        return _by_definition(share, el.add(last, one), method)
+    low, high = el.floor(place), el.ceil(place)
+    if method == "nearest":
+        return el.round(place), high, None
+    if method in ("lower", "higher"):
+        return low if method == "lower" else high, high, None
+    if method == "midpoint":
+        return low, high, el.cast(el.ne(low, high), low.dtype) * 0.5
+    # A whole place has a neighbour too: the slope in the share is that towards it.
+    low = el.min(low, el.max(el.sub(last, one), zero))
+    return low, el.min(el.add(low, one), last), el.sub(place, low)
+
+
+def _by_definition(share: Node, count: Node, method: str) -> tuple[Node, Node, Node]:
+    """`places_between` by another definition than that of the gaps."""
+    one, zero = full(1, share.type), full(0, share.type)
+    place = el.sub(el.mul(share, count), one)
+    if method in SMOOTH:
+        alpha, beta = SMOOTH[method]
+        place = el.sub(el.mul(share, count) + (share * (1 - alpha - beta) + alpha), one)
+    if method == "closest_observation":
+        place = place - 0.5
+    low = el.floor(place)
+    part = el.sub(place, low)
+    whole = el.eq(part, zero)
+    if method == "inverted_cdf":
+        part = el.select(whole, zero, one)
+    elif method == "averaged_inverted_cdf":
+        part = el.select(whole, full(0.5, part.type), one)
+    elif method == "closest_observation":
+        odd = el.ne(el.mod(low, full(2, low.type)), zero)
+        part = el.select(el.bitwise_and(whole, odd), zero, one)
+    within = [el.max(el.min(p, el.sub(count, one)), zero) for p in (low, el.add(low, one))]
+    return within[0], within[1], part
 
 
 def _at(rows: Node, place: Node, axis: int) -> Node:

@@ -73,7 +73,7 @@ def _mean(each: Any, chosen: Any) -> Any:
 
 
 # -- links ---------------------------------------------------------------------------------------
-def negative_edges(graph: Graph, count: int, seed: int) -> Any:
+def negative_edges(graph: Graph, count: int, seed: int) -> Tensor:
     """`[2, count]` pairs of different nodes between which there is no edge, drawn uniformly, with
     repetitions; of a batch, pairs within one graph. `OptionError` where there are none.
 

@@ -13,6 +13,7 @@ from retrograd.functions.indexing import one_hot
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.reductions import argmax
 from retrograd.gnn.graph import as_tensor
+from retrograd.tensor_type import Tensor
 
 
 def _scores(scores: Any, temperature: float) -> Any:
@@ -34,7 +35,7 @@ def _noisy(scores: Any, generator: Generator | None) -> Any:
 
 def soft_choice(
     scores: Any, temperature: float = 1.0, *, generator: Generator | None = None
-) -> Any:
+) -> Tensor:
     """`softmax(scores / temperature)` along the last axis: the share of each choice. With a
     generator noise is added, so that for low temperatures shares are samples (E. Jang et al.,
     Categorical reparameterization with Gumbel-softmax, 2017).
@@ -51,7 +52,7 @@ def soft_choice(
 
 def hard_choice(
     scores: Any, temperature: float = 1.0, *, generator: Generator | None = None
-) -> Any:
+) -> Tensor:
     """One-hot: 1 for the choice, the greatest score or with a generator a sample of
     `softmax(scores / temperature)`. Its gradient is that of `soft_choice`: straight through
     (Y. Bengio et al., 2013).
@@ -72,7 +73,7 @@ def hard_choice(
     return hard + (soft - el.stop_gradient(soft))
 
 
-def log_probability(scores: Any, choice: Any, temperature: float = 1.0) -> Any:
+def log_probability(scores: Any, choice: Any, temperature: float = 1.0) -> Tensor:
     """The logarithm of the probability of choices `[...]` of integers, by scores `[..., choices]`.
 
     `OptionError` for a temperature that is not positive, `ShapeError` for scores without axes
@@ -88,7 +89,7 @@ def log_probability(scores: Any, choice: Any, temperature: float = 1.0) -> Any:
     return el.where(mask.any(axis=-1), found, -math.inf)
 
 
-def sample_choice(scores: Any, generator: Generator, temperature: float = 1.0) -> Any:
+def sample_choice(scores: Any, generator: Generator, temperature: float = 1.0) -> Tensor:
     """Integers `[...]`: choices with the probabilities `softmax(scores / temperature)`.
 
     `OptionError` for a temperature that is not positive, `ShapeError` for scores without axes.
@@ -101,7 +102,7 @@ def sample_choice(scores: Any, generator: Generator, temperature: float = 1.0) -
     return argmax(_noisy(_scores(scores, temperature), generator), axis=-1)
 
 
-def reinforce_loss(log_probabilities: Any, rewards: Any, baseline: Any = 0.0) -> Any:
+def reinforce_loss(log_probabilities: Any, rewards: Any, baseline: Any = 0.0) -> Tensor:
     """A number whose gradient is an unbiased estimate of that of `-E[reward]`: the mean of
     `-(reward - baseline) log p(choice)` over samples, with rewards and baseline taken as constant
     (R. Williams, 1992). A baseline that does not depend on the choice lowers the variance.

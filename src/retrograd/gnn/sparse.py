@@ -87,7 +87,7 @@ class CSR:
         values = self.values if dense.ndim == 1 else self.values[:, None]
         return segment_sum(dense[self.column] * values, self.row, self.shape[0])
 
-    def to_dense(self) -> Any:
+    def to_dense(self) -> Tensor:
         """The matrix with its zeros."""
         rows, columns = self.shape
         flat = segment_sum(self.values, self.row * columns + self.column, rows * columns)

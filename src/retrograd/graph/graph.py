@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from retrograd import autodiff, ir, onnx, pytree, viz
-from retrograd.backend_registry import compile_graph, engine_of
+from retrograd.backend_registry import FALLBACK, compile_graph, engine_of, is_device
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, evaluate, leaf
 from retrograd.eager.leaf import LEAKED
@@ -65,6 +65,7 @@ from retrograd.passes import optimize
 from retrograd.passes.after_autodiff import settled, written
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.backend import Array, Program, bind
+from retrograd.runtime.device_array import numbers_for
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.nan_observer import CHECKED
 from retrograd.runtime.paired_program import real_arrays
@@ -791,6 +792,9 @@ def captures(outputs: Sequence[Node], inputs: Sequence[Node]) -> dict[Node, Arra
     their values: what the traced function took from around it."""
     handles = {n: Tensor(n) for n in captured_nodes(outputs, inputs)}
     evaluate(handles.values())
+    if is_device(backend := current_backend()):  # it takes nothing from the device of another one
+        for h in handles.values():
+            numbers_for(h.computed(), backend.removesuffix(FALLBACK))
     return {n: h.value() for n, h in handles.items()}
 
 

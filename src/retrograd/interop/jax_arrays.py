@@ -16,7 +16,7 @@ from retrograd.functions.tensor.tensor import Tensor
 from retrograd.lazy_import import need
 
 
-def from_jax(x: Any, /) -> Any:
+def from_jax(x: Any, /) -> Tensor:
     """The arrays of a tree as tensors; what else is in it stays. They share the memory of JAX's,
     which nobody writes to, if that is the CPU's, else it is copied from the device.
 

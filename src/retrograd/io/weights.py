@@ -92,7 +92,7 @@ def check_ending(path: StrPath) -> None:
     if ending == ".onnx":
         raise OptionError(
             f"{os.fspath(path)}: an ONNX file is a graph with its weights, which weights alone do "
-            "not make; rg.trace(...).to_onnx writes one"
+            "not make; model.to_onnx writes one, and rg.trace(...).to_onnx"
         )
     if ending not in WRITERS:
         near = get_close_matches(ending, WRITERS, 1)

@@ -37,6 +37,7 @@ from retrograd.metrics.labels import (
     whole,
 )
 from retrograd.metrics.metric import Metric, State
+from retrograd.tensor_type import Tensor
 
 
 def accuracy(
@@ -50,7 +51,7 @@ def accuracy(
     ignore_index: int | None = None,
     normalize: bool = True,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """The part of the predictions that is right, or with `top_k` the part of the samples whose
     class has one of the k greatest scores.
 
@@ -168,7 +169,7 @@ def top_k_accuracy(
     labels: Sequence[Any] | None = None,
     normalize: bool = True,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """The part of the samples whose class has one of the k greatest scores.
 
     `scores` are `[N, C]`, probabilities or logits, `targets` `[N]` labels: numbers from 0, or those
@@ -242,7 +243,7 @@ def balanced_accuracy(
     axis: int = -1,
     num_classes: int | None = None,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """The mean of the recall of all classes that are true of a sample; `adjusted` so that guessing
     is 0 and perfection 1.
 

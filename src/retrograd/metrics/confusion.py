@@ -20,6 +20,7 @@ from retrograd.metrics.class_counts import (
 )
 from retrograd.metrics.labels import class_numbers, labelled
 from retrograd.metrics.metric import Metric, State
+from retrograd.tensor_type import Tensor
 
 NORMALIZATIONS = ("true", "pred", "all", None)
 
@@ -34,7 +35,7 @@ def confusion_matrix(
     threshold: float | None = None,
     axis: int = -1,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """How many samples of each class were predicted to be of each: element `[i, j]` counts those
     of class i that were predicted to be of class j.
 
@@ -108,7 +109,7 @@ def matthews_corrcoef(
     threshold: float | None = None,
     axis: int = -1,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """Matthews' correlation of predicted and true classes, from -1 to 1; of several classes as
     Gorodkin (2004) generalizes it. 0 where one of them is always the same.
 
@@ -144,7 +145,7 @@ def cohen_kappa(
     threshold: float | None = None,
     axis: int = -1,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """Cohen's kappa, the agreement of predictions and targets beyond that of chance:
     `1 - sum(w o) / sum(w e)` with the confusion matrix o, the one e expected of independent labels
     and w of ones off the diagonal, or with `weights` "linear" or "quadratic" the distance of

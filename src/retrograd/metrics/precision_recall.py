@@ -9,6 +9,7 @@ from typing import Any
 from retrograd.errors import OptionError
 from retrograd.metrics.arrays import Array, as_tensors, given_once
 from retrograd.metrics.class_counts import ClassMetric, Measure, measured
+from retrograd.tensor_type import Tensor
 
 
 def of_precision(hits: Array, predicted: Array, actual: Array) -> tuple[Array, Array]:
@@ -57,7 +58,7 @@ def precision(
     axis: int = -1,
     multilabel: bool | None = None,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """Of what was predicted to be of a class, the part that is: `TP / (TP + FP)`.
 
     `predictions` are labels, scores of classes `[..., C]` (probabilities or logits), or
@@ -114,7 +115,7 @@ def recall(
     axis: int = -1,
     multilabel: bool | None = None,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """Of what is of a class, the part that was predicted to be: `TP / (TP + FN)`.
 
     Predictions, targets, options and errors such as `OptionError` are those of `precision`. The
@@ -151,7 +152,7 @@ def f1(
     axis: int = -1,
     multilabel: bool | None = None,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """The harmonic mean of precision and recall: `2 TP / (2 TP + FP + FN)`.
 
     Predictions, targets, options and errors such as `OptionError` are those of `precision`. The
@@ -189,7 +190,7 @@ def fbeta(
     axis: int = -1,
     multilabel: bool | None = None,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """The F-score, in which recall counts `beta` times as much as precision:
     `(1 + b²) TP / ((1 + b²) TP + b² FN + FP)`.
 
@@ -227,7 +228,7 @@ def jaccard(
     axis: int = -1,
     multilabel: bool | None = None,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """Intersection over union of what was predicted and what is: `TP / (TP + FP + FN)`.
 
     Predictions, targets, options and errors such as `OptionError` are those of `precision`. The

@@ -29,6 +29,7 @@ from retrograd.metrics.arrays import (
 )
 from retrograd.metrics.labels import in_range, listed, whole
 from retrograd.metrics.metric import Metric, State
+from retrograd.tensor_type import Tensor
 
 N_BINS = 15  # of calibration, as Guo et al. 2017 have them
 NORMS = ("l1", "l2", "max")
@@ -122,7 +123,7 @@ def log_loss(
     from_logits: bool = False,
     normalize: bool = True,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """The mean of `-log p` of the true class: cross-entropy of probabilities.
 
     `probabilities` are `[N, C]`, or `[N]` of the positive class; `targets` `[N]` are numbers from
@@ -183,7 +184,7 @@ def brier_score(
     labels: Sequence[Any] | None = None,
     scale_by_half: bool | str = "auto",
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """The mean squared error of probabilities: `mean(sum_c (p_c - [t = c])²)`, halved for two
     classes ("auto"), so that it is `mean((p - t)²)` there, or always, or never.
 
@@ -225,7 +226,7 @@ def calibration_error(
     n_bins: int = N_BINS,
     norm: str = "l1",
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """How far confidence is from accuracy (Guo et al. 2017; Naeini et al. 2015).
 
     The confidence of a sample is the greatest of its probabilities `[N, C]`, and it is right where
@@ -293,7 +294,7 @@ def _calibration(xp: Any, bins: State, norm: str) -> Array:
 # -- perplexity ----------------------------------------------------------------------------------
 def perplexity(
     logits: Any, targets: Any, *, ignore_index: int | None = None, sample_weight: Any = None
-) -> Any:
+) -> Tensor:
     """The exponential of the mean cross-entropy, `exp(mean(-log softmax(logits)[target]))`.
 
     `logits` are `[..., V]`, also logarithms of probabilities, `targets` `[...]` integers from 0.

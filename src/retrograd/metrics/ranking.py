@@ -23,6 +23,7 @@ from retrograd.metrics.arrays import (
     weights_for,
 )
 from retrograd.metrics.labels import in_range, listed, whole
+from retrograd.tensor_type import Tensor
 
 Area = Callable[[Any, Array, Array, Array], Array]  # xp, scores, targets of 0 and 1, weights
 
@@ -176,7 +177,7 @@ def roc_curve(
     pos_label: Any = None,
     drop_intermediate: bool = True,
     sample_weight: Any = None,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Rates of false and of true positives for each threshold, descending, and these; the first is
     infinite, where nothing is predicted to be positive.
 
@@ -206,7 +207,7 @@ def precision_recall_curve(
     pos_label: Any = None,
     drop_intermediate: bool = False,
     sample_weight: Any = None,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Precision and recall for each threshold, ascending, and these; the last point, precision 1 at
     recall 0, has no threshold.
 
@@ -238,7 +239,7 @@ def roc_auc(
     labels: Sequence[Any] | None = None,
     max_fpr: float | None = None,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """The area under the ROC curve: how likely a positive has a greater score than a negative,
     where equal scores count half.
 
@@ -286,7 +287,7 @@ def average_precision(
     average: str | None = "macro",
     pos_label: Any = 1,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """Average precision, the area under the precision-recall curve by steps:
     `sum((R_n - R_(n-1)) P_n)` over the thresholds.
 
@@ -311,7 +312,7 @@ def pr_auc(
     average: str | None = "macro",
     pos_label: Any = 1,
     sample_weight: Any = None,
-) -> Any:
+) -> Tensor:
     """The area under the precision-recall curve by trapezoids: more optimistic than
     `average_precision`, as between two points the curve is not a line.
 

@@ -21,6 +21,7 @@ from retrograd.metrics.arrays import (
     weights_for,
 )
 from retrograd.metrics.metric import Metric, State
+from retrograd.tensor_type import Tensor
 
 AVERAGES = ("uniform_average", "raw_values")
 
@@ -123,7 +124,7 @@ def mse(
     *,
     sample_weight: Any = None,
     multioutput: Any = "uniform_average",
-) -> Any:
+) -> Tensor:
     """The mean squared error, `mean((p - t)²)`.
 
     Predictions and targets are `[N]`, or `[N, D]` for D outputs, whose errors are averaged
@@ -148,7 +149,7 @@ def rmse(
     *,
     sample_weight: Any = None,
     multioutput: Any = "uniform_average",
-) -> Any:
+) -> Tensor:
     """The root of the mean squared error; of several outputs, of each one's.
 
     Shapes `[N]` or `[N, D]`, options and errors (`ShapeError`, `OptionError`) as `mse`; equal to
@@ -167,7 +168,7 @@ def mae(
     *,
     sample_weight: Any = None,
     multioutput: Any = "uniform_average",
-) -> Any:
+) -> Tensor:
     """The mean absolute error, `mean(|p - t|)`.
 
     Shapes `[N]` or `[N, D]`, options and errors (`ShapeError`, `OptionError`) as `mse`; equal to
@@ -186,7 +187,7 @@ def mape(
     *,
     sample_weight: Any = None,
     multioutput: Any = "uniform_average",
-) -> Any:
+) -> Tensor:
     """The mean error relative to the target, `mean(|p - t| / max(|t|, eps))`; not in percent, as in
     scikit-learn. Where a target is zero it is huge.
 
@@ -206,7 +207,7 @@ def median_absolute_error(
     *,
     sample_weight: Any = None,
     multioutput: Any = "uniform_average",
-) -> Any:
+) -> Tensor:
     """The median of `|p - t|`, which outliers do not change.
 
     With weights it is where half of them are reached, or the middle between two where just half
@@ -284,7 +285,7 @@ def r2(
     sample_weight: Any = None,
     multioutput: Any = "uniform_average",
     force_finite: bool = True,
-) -> Any:
+) -> Tensor:
     """The coefficient of determination, `1 - sum((t - p)²) / sum((t - mean(t))²)`.
 
     Where all targets are equal, it is 1 if the predictions are, too, and 0 if not; without
@@ -310,7 +311,7 @@ def explained_variance(
     sample_weight: Any = None,
     multioutput: Any = "uniform_average",
     force_finite: bool = True,
-) -> Any:
+) -> Tensor:
     """The part of the targets' variance that predictions explain, `1 - Var(t - p) / Var(t)`: R²
     that forgives a constant error.
 

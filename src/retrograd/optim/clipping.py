@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from retrograd.errors import ArgumentError, GradientError, NonFiniteError, Optio
 from retrograd.functions.tensor.sparse_grad import RowSparse
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn.module.module import Module
+
+T = TypeVar("T")
 
 
 def clip_grad_norm(
@@ -84,7 +86,7 @@ def clip_by_norm(grads: Any, max_norm: float, norm_type: float = 2.0) -> tuple[A
     return pytree.map(lambda g: g * factor.astype(g.dtype) if _is_float(g) else g, grads), norm
 
 
-def clip_by_value(grads: Any, clip_value: float) -> Any:
+def clip_by_value(grads: T, clip_value: float) -> T:
     """The pure form of `clip_grad_value`.
 
     Leaves keep their shapes. `OptionError` for a negative `clip_value`.

@@ -17,6 +17,7 @@ from retrograd.eager.call_cache import computed, replayed
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import Array, evaluate
 from retrograd.eager.modes import is_tracing, no_grad, recording_grad
+from retrograd.eager.trace_buffer import end_run
 from retrograd.errors import (
     ArgumentError,
     DTypeError,
@@ -142,6 +143,7 @@ class Optimizer:
             for group in groups(params, self._by_name):
                 self._add(group)
             reject_repeated(self._parameters())
+            end_run()  # making the model is no part of the first step, which is to return
         else:
             for pattern, options in self._by_name:
                 self._named.append((matcher(pattern), self._filled_in(options)))

@@ -47,7 +47,7 @@ class Compiler:
     def __init__(self) -> None:
         features = llvm.get_host_cpu_features()
         cpu, flags = llvm.get_host_cpu_name(), features.flatten()
-        self.machine = Target.of(features)
+        self.machine = Target.of(features, cpu)
         self._level = level_reached(features)
         if level := level_asked(features):
             self.machine, needed = LEVELS[level]

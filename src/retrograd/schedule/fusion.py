@@ -269,7 +269,18 @@ def side_by_side(node: Node) -> bool:
     shape = node.inputs[0].shape
     run = product(shape[node.prim.axis :])  # elements of a part that lie side by side
     long = isinstance(run, Dim) or run >= TUNING.gemm_vector_columns
-    return long and all(x.shape == shape for x in node.inputs)
+    return (long or in_turn(node)) and all(x.shape == shape for x in node.inputs)
+
+
+def in_turn(node: Node) -> bool:
+    """Whether a concat takes single elements in turn, as the parts of complex numbers."""
+    prim = node.prim
+    return (
+        isinstance(prim, Concat)
+        and prim.axis == node.type.rank - 1
+        and 1 < len(node.inputs) <= TUNING.concat_in_turn
+        and all(x.shape[-1] == 1 for x in node.inputs)
+    )
 
 
 def is_cheap(node: Node) -> bool:

@@ -8,7 +8,7 @@ from retrograd.ir import Node, Shape
 from retrograd.ops.shape import Reshape
 from retrograd.passes.lowering.axis_groups import reshape_root
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.fusion import side_by_side
+from retrograd.schedule.fusion import in_turn, side_by_side
 from retrograd.schedule.index_maps import IndexMapper
 from retrograd.schedule.loop_nest import LoopNest, Store, loops_over
 from retrograd.schedule.mapping import mapping
@@ -76,6 +76,8 @@ class FusedMap:
         buffer, index, body = self.stored[node], self._index, self.body
         if not side_by_side(node):
             return [Store(buffer, self._offset, self._reader.compute(node, index))]
+        if in_turn(node):
+            index = (*index, body.size(0))
         found, axis, start = [], node.attrs["axis"], 0
         for x in node.inputs:
             place = (*index[:axis], body.add(index[axis], body.size(start)), *index[axis + 1 :])
@@ -91,7 +93,10 @@ class FusedMap:
 
 def domain_of(node: Node) -> Shape:
     """What a nest that stores a node goes through."""
-    return node.inputs[0].shape if side_by_side(node) else node.shape
+    if not side_by_side(node):
+        return node.shape
+    shape = node.inputs[0].shape
+    return shape[:-1] if in_turn(node) else shape
 
 
 def buffers_read(node: Node, stored: Mapping[Node, Buffer]) -> set[Buffer]:

@@ -385,7 +385,8 @@ class CallNest(LoopNest):
 
     `buffers` are the `given` operands, the result, a space of `work` elements if there is one, and
     what the calls return if they `can_fail`. `starts` is where the share of an `item` begins in the
-    operands and the result; `cost` counts multiply-adds."""
+    operands and the result; all items read the whole of the last `shared` operands; `cost` counts
+    multiply-adds."""
 
     kind = "call"
 
@@ -398,6 +399,7 @@ class CallNest(LoopNest):
     item: SSAValue
     cost: int | Dim
     can_fail: bool
+    shared: int = 0
 
     @property
     def outer(self) -> int | Dim:

@@ -35,18 +35,24 @@ def call_kernels(node: Node, stored: Mapping[Node, Buffer], new: Callable[[Node]
         each = product(shape[prim.batch_rank :])
         return body.mul(body.loop(0), body.size(each)) if loops else body.size(0)
 
+    own = len(operands) - prim.shared
     nest = CallNest(
         loops,
         body,
         routine=prim.routine,
         buffers=[*(stored[x] for x in operands), out, *extra],
         given=len(operands),
-        starts=(*(place(x.shape) for x in operands), place(node.shape)),
+        starts=(
+            *(place(x.shape) for x in operands[:own]),
+            *(body.size(0) for _ in operands[own:]),
+            place(node.shape),
+        ),
         sizes=tuple(body.size(s) for s in prim.sizes),
         work=body.size(prim.work),
         item=body.loop(0) if loops else body.size(0),
         cost=prim.cost,
         can_fail=prim.can_fail,
+        shared=prim.shared,
     )
     first = [fill(node.inputs[0])] if prim.initialises_output else []
     kernels = [Kernel([node], [*first, nest], [out, *extra])]

@@ -4,7 +4,9 @@ theorem and not through the iterations that found them."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
+
+import numpy as np
 
 from retrograd import pytree
 from retrograd.errors import DTypeError, OptionError, ShapeError
@@ -69,6 +71,18 @@ class ClosedFunction:
         return results(substitute(self._graph.outputs, known), nodes)[0]
 
 
+@overload
+def root(
+    f: Callable[[Any], Any],
+    x0: Tensor | np.ndarray[Any, Any] | float,
+    *,
+    tol: float | None = ...,
+    max_steps: int = ...,
+) -> Tensor: ...
+@overload
+def root(
+    f: Callable[[Any], Any], x0: Any, *, tol: float | None = ..., max_steps: int = ...
+) -> Any: ...
 def root(f: Callable[[Any], Any], x0: Any, *, tol: float | None = None, max_steps: int = 50) -> Any:
     """A solution x of `f(x) = 0` near `x0`, a tree of floating arrays; f returns as many numbers.
 
@@ -137,6 +151,18 @@ def root(f: Callable[[Any], Any], x0: Any, *, tol: float | None = None, max_step
     return g.back(implicit(g.start, *g.around))
 
 
+@overload
+def fixed_point(
+    f: Callable[[Any], Any],
+    x0: Tensor | np.ndarray[Any, Any] | float,
+    *,
+    tol: float | None = ...,
+    max_steps: int = ...,
+) -> Tensor: ...
+@overload
+def fixed_point(
+    f: Callable[[Any], Any], x0: Any, *, tol: float | None = ..., max_steps: int = ...
+) -> Any: ...
 def fixed_point(
     f: Callable[[Any], Any], x0: Any, *, tol: float | None = None, max_steps: int = 1000
 ) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -36,6 +36,30 @@ GRADIENTS = ("discrete", "adjoint")
 TIMES = ("t", "time", "times", "tau")  # names of a time
 
 
+@overload
+def odeint(
+    f: Callable[[Any, Any], Any],
+    y0: Tensor | np.ndarray[Any, Any] | float,
+    ts: Any,
+    *,
+    rtol: float = ...,
+    atol: float = ...,
+    max_steps: int = ...,
+    gradient: str = ...,
+    tfirst: bool | None = ...,
+) -> Tensor: ...
+@overload
+def odeint(
+    f: Callable[[Any, Any], Any],
+    y0: Any,
+    ts: Any,
+    *,
+    rtol: float = ...,
+    atol: float = ...,
+    max_steps: int = ...,
+    gradient: str = ...,
+    tfirst: bool | None = ...,
+) -> Any: ...
 def odeint(
     f: Callable[[Any, Any], Any],
     y0: Any,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from retrograd.api.run_logs import LOG, read_log
-from retrograd.files import append_text, write_atomically
+from retrograd.errors import FormatError
+from retrograd.files import append_text, make_directory, read_bytes, write_atomically
+from retrograd.io import CheckpointManager, structured
 from retrograd.train.history import History
 from retrograd.train.loss_plot import to_svg
 
@@ -132,6 +135,44 @@ def write_configuration(directory: Path, options: Mapping[str, Any]) -> None:
     lines = [f"{k} = {_toml(v)}\n" for k, v in options.items() if v is not None]
     path = directory / CONFIG
     write_atomically(path, "".join(lines).encode(), "configuration", durable=False)
+
+
+class ConfigurationWriter:
+    """Writes the options of a new run when it begins, a callback of `fit`; those of an earlier run
+    in the folder are put aside, as its log is."""
+
+    def __init__(self, directory: Path, options: Mapping[str, Any]) -> None:
+        self.directory, self.options = directory, options
+
+    def on_start(self, run: Any) -> None:
+        """Before the first step, when all that is given has been looked at."""
+        path = self.directory / CONFIG
+        if path.exists():
+            path.replace(make_directory(self.directory / "previous") / CONFIG)
+        write_configuration(self.directory, self.options)
+
+
+def same_configuration(directory: Path, options: Mapping[str, Any], *free: str) -> None:
+    """Refuse to go on with other options than those that `write_configuration` wrote: `FormatError`
+    with the first that differs, but for those that are `free` to change. `FileNotFoundError` where
+    there is no checkpoint to go on from."""
+    if not CheckpointManager(directory).paths():
+        raise FileNotFoundError(
+            2, "there is no checkpoint in this folder that a run could go on from", str(directory)
+        )
+    path = directory / CONFIG
+    if not path.exists():
+        return  # the checkpoint itself says what differs
+    with structured(path, "it is no configuration"):
+        saved = tomllib.loads(read_bytes(path, "configuration").decode())
+    for name, value in options.items():
+        before = saved.get(name)
+        if name not in free and before != value:
+            raise FormatError(
+                f"{directory} is of a run with {name} = {before!r}, which cannot go on with "
+                f"{name} = {value!r}: --config {path} gives all options that it was started with; "
+                "or start a new run elsewhere"
+            )
 
 
 def _toml(value: str | float | bool) -> str:

@@ -113,7 +113,7 @@ def fresh_leaves(nodes: Sequence[Node]) -> list[Node] | None:
     arrays = []
     for node in nodes:
         prim = node.prim
-        if not node.dtype.is_inexact:
+        if not node.dtype.is_inexact or node.type.dim_names:
             return None
         if isinstance(prim, Constant):
             arrays.append(prim.filled())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, overload
+
+import numpy as np
 
 from retrograd import pytree
 from retrograd.autodiff import batched, pullback, pushforward
@@ -225,6 +227,10 @@ def dense_hessian(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = F
     return _jacobian(gradient, argnums, has_aux, "hessian", lambda ys, xs: False)
 
 
+@overload
+def hvp(f: Callable[..., Any], args: Any, v: Tensor | np.ndarray[Any, Any] | float) -> Tensor: ...
+@overload
+def hvp(f: Callable[..., Any], args: Any, v: Any) -> Any: ...
 def hvp(f: Callable[..., Any], args: Any, v: Any) -> Any:
     """The product of the Hessian of a scalar function with a vector, `d/dt grad f(args + t v)`,
     without the Hessian: for about the price of two gradients, whatever the size.

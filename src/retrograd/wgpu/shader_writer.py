@@ -90,7 +90,7 @@ class ShaderWriter:
     @contextmanager
     def loop(self, end: str, start: str = "0i", step: str = "1i") -> Iterator[str]:
         """A loop whose counter, the name given, goes from `start` up to `end`."""
-        name = self.name("i")
+        name = self.name("k")  # with no number a type of WGSL, as i32 is
         with self.block(f"for (var {name} = {start}; {name} < {end}; {name} += {step})"):
             yield name
 

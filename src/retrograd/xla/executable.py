@@ -14,6 +14,7 @@ from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.device_array import device_copy, host, numbers_for, pending, remember
 from retrograd.tuning import TUNING
 from retrograd.xla.graph_function import GraphFunction, x64
+from retrograd.xla.memory import check_program
 from retrograd.xla.mesh_program import MeshProgram
 from retrograd.xla.pending_check import PendingCheck, plain, read, unsettled
 from retrograd.xla.sharding import Mesh, current_mesh
@@ -52,6 +53,7 @@ class Compiled:
         self.run = self.jax.jit(self.function, compiler_options=OPTIONS)
         self.on_mesh = MeshProgram(graph, self.function, OPTIONS)
         self.consume = self.run
+        self._fits: list[Any] = []  # of these two, those whose memory has been looked at
         if self.donate:
             self.consume = self.jax.jit(
                 self.function, donate_argnums=self.donate, compiler_options=OPTIONS
@@ -64,6 +66,10 @@ class Compiled:
         meanwhile. `before` are such checks of the arguments."""
         with x64():
             try:
+                if run not in self._fits:  # compiled here; the call finds that
+                    compiled = run.lower(*arrays).compile()
+                    check_program(compiled, self.function.graph, self.jax.local_devices()[:1])
+                    self._fits.append(run)
                 *outputs, failure = run(*arrays)
                 if self.function.has_host_calls:
                     self.jax.block_until_ready(outputs)

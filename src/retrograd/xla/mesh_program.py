@@ -12,6 +12,7 @@ from retrograd.ir import Graph
 from retrograd.lazy_import import need
 from retrograd.xla.agreement import agree, awaited, collective
 from retrograd.xla.graph_function import GraphFunction, x64
+from retrograd.xla.memory import check_program
 from retrograd.xla.sharding import (
     Mesh,
     Spec,
@@ -96,7 +97,10 @@ class MeshProgram:
             if mesh.is_multi_process:  # before its first run: that all do the same
                 name = self.graph.name or "a program"
                 agree(f"runs {name} on {mesh}", f"{mesh} {key[1:]}\n{self.graph}")
-            found = self._compiled[key] = self._jit(*key)
+            found = self._jit(*key)
+            if own := mesh.local_devices:
+                check_program(found.lower(*given).compile(), self.function.graph, own)
+            self._compiled[key] = found
         return found
 
     def _jit(

@@ -99,6 +99,12 @@ class Mesh(AbstractMesh):
         """Whether some of the devices belong to other processes."""
         return len(self.processes) > 1
 
+    @property
+    def local_devices(self) -> list[Any]:
+        """The devices of this mesh that belong to this process."""
+        own = need("jax", "rg.Mesh").process_index()
+        return [d for d in self.devices if d.process_index == own]
+
     def sharding(self, spec: Spec) -> Any:
         """JAX's `NamedSharding` of a spec."""
         jax = need("jax", "rg.Mesh")

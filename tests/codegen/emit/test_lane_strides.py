@@ -2,8 +2,11 @@
 
 from typing import Any
 
-from retrograd.codegen.emit.lane_strides import depends, steps_of
-from retrograd.ir import Dim
+from retrograd.codegen.emit.lane_strides import depends, in_groups, steps_of
+from retrograd.ir import Dim, float32, spec
+from retrograd.ops.leaf import input_node
+from retrograd.schedule.buffer import Buffer
+from retrograd.schedule.loop_nest import MapNest, Store
 from retrograd.schedule.ssa import ScalarBlock, SSAValue
 
 N = Dim("N")
@@ -74,3 +77,32 @@ def test_what_is_not_linear_has_no_step() -> None:
 
 def test_which_loops_count() -> None:
     assert [depends(0b101, k) for k in (-1, 0, 1, 2, 3)] == [False, True, False, True, False]
+
+
+def test_stores_that_fill_memory_in_turn_are_groups() -> None:
+    body, out, other = (
+        ScalarBlock(),
+        *(
+            Buffer("output", k, spec((12,), float32), input_node(spec((12,), float32)))
+            for k in (0, 1)
+        ),
+    )
+    i, value = body.loop(0), body.const(1.0, float32)
+
+    def store(buffer: Buffer, step: int, start: int) -> Store:
+        place = body.add(body.mul(i, body.size(step)), body.size(start))
+        return Store(buffer, place, value)
+
+    pair, triple = [store(out, 2, k) for k in (4, 5)], [store(other, 3, k) for k in (0, 1, 2)]
+    single, gap = store(out, 1, 0), [store(other, 2, 0), store(other, 2, 2)]
+    apart = [store(out, 2, 0), store(other, 2, 1)]
+    for stores, alone, groups in (
+        ([*pair, single, *triple], [single], [pair, triple]),
+        (gap, gap, []),
+        (apart, apart, []),
+        (triple[:2], triple[:2], []),
+        (pair[::-1], pair[::-1], []),
+    ):
+        nest = MapNest([4], body, stores, kept=1)
+        nest.vec = 0
+        assert in_groups(nest) == (alone, groups)

@@ -63,3 +63,20 @@ def test_rows_of_tiles(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for found in all_found:
         for y, z in zip(found, whole, strict=True):
             same(y, z, rows)
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 33, 100])
+def test_parts_in_turn_and_steps_of_two_or_back(n: int) -> None:
+    """Read and written in whole vectors: memory next to the arrays is neither read nor written."""
+    rng = np.random.default_rng(n)
+    z = (rng.normal(size=n) + 1j * rng.normal(size=n)).astype(np.complex64)
+    x = rng.normal(size=2 * n).astype(np.float32)
+    points = [rng.normal(size=n) for _ in range(3)]
+    f = rg.jit(lambda z, x, a, b, c: (
+        rg.conj(z) + 1, x[::2] * 2, x[1::2], x[::-1], rg.stack([a, b, c], axis=-1), rg.real(z)
+    ))  # fmt: skip
+    found = f(z, x, *points)
+    a, b, c = points
+    wanted = (np.conj(z) + 1, x[::2] * 2, x[1::2], x[::-1], np.stack([a, b, c], -1), z.real)
+    for y, right in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(y), right)

@@ -271,3 +271,23 @@ def test_sums_that_groups_take_up_block_by_block(monkeypatch: pytest.MonkeyPatch
             for y, r in zip(p(arrays), wanted, strict=True):
                 same(y, r, queries)
             p.check_guards()
+
+
+@pytest.mark.parametrize("n", [1023, 1024, 1087, 5000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_extremes_of_one_long_row(n: int, dtype: type) -> None:
+    """Several vectors side by side, the last of them under a mask; zeros have signs, NaN wins."""
+    x: np.ndarray = (np.random.default_rng(n).normal(size=n) * 100).astype(dtype)
+    f = rg.jit(lambda x: (rg.max(x), rg.min(x)))
+    for place in (0, n // 2, n - 1):
+        for value in (1000, -1000, np.nan) if x.dtype.kind == "f" else (1000, -1000):
+            y = x.copy()
+            y[place] = value
+            for found, right in zip(f(y), (y.max(), y.min()), strict=True):
+                np.testing.assert_array_equal(np.asarray(found), right)
+    if x.dtype.kind == "f":
+        zeros: np.ndarray = np.full(n, -0.0, dtype)
+        zeros[n // 3] = 0.0
+        most, least = (np.signbit(np.asarray(y)) for y in f(zeros))
+        assert not most
+        assert least

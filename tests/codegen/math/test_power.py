@@ -12,7 +12,7 @@ from retrograd.codegen.op_builder import OpBuilder
 from retrograd.ir import DType, float32, float64
 from tests.codegen.math.edges import assert_ulps, values, values_of
 
-EXPONENTS = (0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5)
+EXPONENTS = (0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, -0.5)
 
 
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
@@ -46,6 +46,11 @@ def test_where_results_are_subnormal_or_overflow() -> None:
     for target in (-1073.3, -1022.1, -700.0, 1023.9, 1024.1):
         y = target * math.log(2) / np.log(x)
         assert_ulps(values(["pow"], x, y)[0], mpmath.power, 1.4, x, y)
+
+
+def test_inverse_squares_whose_square_is_out_of_range() -> None:
+    x = np.r_[1e-154, 3e-155, 7e-154, 1e154, 5e154, 1.3e155, -2e154, 1e160]
+    assert_ulps(values(["pow"], x, np.full(x.size, -2.0))[0], lambda v: v**-2, 1.5, x)
 
 
 def test_rules_of_signs_and_special_values() -> None:

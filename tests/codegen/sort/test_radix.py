@@ -15,16 +15,18 @@ SIZES = (
     TUNING.insertion_sort_words - 1,
     TUNING.insertion_sort_words,
     TUNING.insertion_sort_words + 1,
-    1000,
+    TUNING.numpy_sort_elements,
+    TUNING.numpy_sort_elements + 1,
 )
 
 
+@pytest.mark.parametrize("slow", [False, True])
 @pytest.mark.parametrize(("bits", "low"), [(8, 0), (16, 0), (64, 32), (128, 64)])
-def test_words(bits: int, low: int) -> None:
+def test_words(bits: int, low: int, slow: bool) -> None:
     """Those in the low bits are in order already, so equal high bits keep their order."""
 
     def write(w: FunctionBuilder, p: list[str]) -> None:
-        for declaration in sorter(bits, low):
+        for declaration in sorter(bits, low, slow):
             w.declare(declaration)
         n = w.new(f"load i64, ptr {p[2]}")
         w.line(f"call void @sort.u{bits}.{low}(ptr {p[0]}, ptr {p[1]}, i64 {n})")

@@ -2,6 +2,7 @@
 
 import math
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -342,3 +343,56 @@ def test_constants_are_operands_that_c_knows(shape, monkeypatch):
         assert not calls
         assert (found.detach().numpy() == expected).all()
     assert rg.ones(shape).tolist() == np.ones(shape).tolist()
+
+
+def test_the_first_step_is_told_from_none_of_those_after_it(monkeypatch):
+    """Neither by what tracing a function for the first time takes, nor by how the model was made:
+    so a loop is known to return after two steps."""
+    seen = []
+    ran = TraceSite.ran
+
+    def noted(site, what, weight):
+        seen.append(what)
+        ran(site, what, weight)
+
+    monkeypatch.setattr(TraceSite, "ran", noted)
+    fresh()
+    w = rg.tensor(np.ones((5, 3), np.float32), requires_grad=True)
+    rg.exp(w.detach() * 0.5)  # a run that goes on until something ends it
+    optimizer = rg.optim.SGD([w], lr=0.1)
+    seen.clear()
+    for _ in range(3):
+        h = rg.nn.functional.layer_norm(rg.nn.functional.gelu(w), (3,))
+        loss = rg.nn.functional.cross_entropy(h * 1.0625, np.array([0, 1, 2, 1, 0]))
+        loss.backward()
+        optimizer.step()
+    assert len(seen) == 3
+    assert len(set(seen)) == 1
+
+
+def test_constants_of_a_size_with_a_name_are_recorded():
+    """They have no elements before a call says how many, and none are asked for."""
+    n: Any = rg.Dim("N")
+    for _ in range(3):
+        z = rg.zeros((n, 4))
+        assert (z * z + 1.0).shape == (n, 4)
+        assert rg.exp(z).sum(axis=0).shape == (4,)
+        assert rg.grad(lambda z: (z * z).sum())(z).shape == (n, 4)
+
+
+def test_arrays_that_others_can_edit_are_not_copied_and_results_are_their_own():
+    """Where no gradient is asked for; where one is, what the operation used stays."""
+    array = np.arange(6.0, dtype=np.float32)
+    x = rg.asarray(array)
+    results = []
+    for _ in range(3):
+        results += [rg.reshape(x, (2, 3)), x + 1, rg.expand_dims(x, axis=0), rg.flip(x), x[1:3]]
+    before = [np.array(y) for y in results]
+    w = rg.ones(6, requires_grad=True)
+    loss = (w * x).sum()
+    array[:] = 7
+    for y, right in zip(results, before, strict=True):
+        np.testing.assert_array_equal(y.numpy(), right)
+    np.testing.assert_array_equal((x + 1).numpy(), np.full(6, 8.0))
+    loss.backward()
+    np.testing.assert_array_equal(w.grad.numpy(), np.arange(6.0))

@@ -99,3 +99,39 @@ def test_the_keyword_decides_on_the_correction(name: str) -> None:
         method(True)
     with pytest.raises(rg.OptionError, match="give one"):
         method(dim=1, unbiased=True, correction=0)
+
+
+@pytest.mark.torch
+def test_reductions_by_position() -> None:
+    """The axis, then whether it is kept."""
+    torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+    x = np.array([[0.0, 2.0, np.nan], [3.0, 0.0, 1.0]], np.float32)
+    ours: Any = rg.asarray(x)
+    theirs = torch.tensor(x)
+    for name in ("all", "any", "nanmean", "nansum", "sum", "mean", "prod"):
+        for space, other in ((ours, theirs), (rg, torch)):
+            args = [] if space is ours else [ours]
+            given = [] if other is theirs else [theirs]
+            found = getattr(space, name)(*args, 1, True)
+            wanted = getattr(other, name)(*given, 1, True)
+            np.testing.assert_allclose(np.asarray(found), wanted.numpy(), 1e-6, err_msg=name)
+    assert ours.count_nonzero(0).tolist() == theirs.count_nonzero(0).tolist()
+    empty = rg.cumulative_trapezoid(rg.zeros((2, 0)))
+    assert empty.shape == tuple(torch.cumulative_trapezoid(torch.zeros(2, 0)).shape)
+
+
+@pytest.mark.torch
+def test_integers_clipped_by_floats_and_multiplied() -> None:
+    torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+    x = np.array([[1, 5], [2, -3]])
+    for low, high in ((0.5, 2.5), (None, 1.5), (-1, 2)):
+        found, wanted = rg.asarray(x).clamp(low, high), torch.tensor(x).clamp(low, high)
+        assert found.dtype.name == str(wanted.dtype).removeprefix("torch.")
+        assert found.tolist() == wanted.tolist()
+    for n in (0, 1, 5):
+        found, wanted = rg.asarray(x).matrix_power(n), torch.tensor(x).matrix_power(n)
+        assert found.dtype == rg.int64
+        assert found.tolist() == wanted.tolist()
+    with pytest.raises(rg.DTypeError, match="no powers of -2"):
+        rg.asarray(x) ** -2
+    assert (rg.asarray(x) ** 0).tolist() == [[1, 1], [1, 1]]

@@ -707,3 +707,39 @@ def test_updates_by_other_functions_have_gradients():
         rg.testing.check_grads(f, args, order=2)
     with pytest.raises(rg.DTypeError):
         rg.arange(3).at[0].divide(2)
+
+
+@pytest.mark.parametrize("index", [[0, -3], [0, 0, 0], [[1, 1], [-2, 0]]])
+def test_what_is_applied_as_often_as_a_key_names_an_element(index):
+    """The same where a function is traced and the numbers of the key are known."""
+
+    def f(x):
+        return x.at[rg.asarray(index)].apply(rg.sin)
+
+    x = np.array([0.5, 1.0, 1.5])
+    expected = x.copy()
+    for i in np.ravel(index):
+        expected[i] = np.sin(expected[i])
+    for run in (f, rg.jit(f)):
+        np.testing.assert_allclose(run(x if run is not f else rg.tensor(x)), expected, rtol=1e-14)
+
+
+def test_what_is_gone_is_not_changed():
+    """A tensor whose memory was donated, and one of a tape that was reset, in each way."""
+    donated = rg.arange(3.0) * 1
+    rg.jit(lambda x: x + 1, donate=(0,))(donated)
+    tape = rg.Tape()
+    stale = tape.leaf(rg.ones(3)) * 2
+    tape.reset()
+    ways: list[Callable[[Any], Any]] = [
+        lambda x: x.__setitem__(0, 1.0), lambda x: x.__iadd__(1.0), lambda x: x.add_(1.0),
+        lambda x: x.__setitem__(x > 0, 1.0), lambda x: x[1:].__setitem__(0, 1.0),
+    ]  # fmt: skip
+    for x, error in ((donated, rg.errors.DonatedError), (stale, rg.StaleTapeError)):
+        for change in ways:
+            with pytest.raises(error):
+                change(x)
+    with pytest.raises(rg.errors.DonatedError):
+        donated.copy_(rg.zeros(3))
+    stale.copy_(rg.zeros(3))  # of which nothing is left that was of the tape
+    assert stale.tolist() == [0, 0, 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from typing import Any
 
 import numpy as np
@@ -139,3 +140,43 @@ def test_what_has_no_counterpart():
 
     given: Any = [x, Other()]
     assert np.concatenate(given) == "other"
+
+
+def test_universal_functions_along_an_axis():
+    """`reduce` and `accumulate` of what has no function: by NumPy, or slice by slice where there is
+    a history."""
+    for name in ("bitwise_xor", "gcd", "left_shift", "logical_xor", "subtract"):
+        f, x = getattr(np, name), np.array([[3, 5, 6], [1, 2, 1]])
+        found: Any = f.reduce(rg.asarray(x), axis=1)
+        np.testing.assert_array_equal(found.numpy(), f.reduce(x, axis=1))
+        found = f.accumulate(rg.asarray(x), axis=1)
+        np.testing.assert_array_equal(found.numpy(), f.accumulate(x, axis=1))
+    x = np.array([[3.0, 4.0], [6.0, 8.0]])
+    leaf: Any = rg.tensor(x, requires_grad=True)
+    total: Any = np.hypot.reduce(leaf, axis=1, keepdims=True)
+    assert total.tolist() == np.hypot.reduce(x, axis=1, keepdims=True).tolist()
+    total.sum().backward()
+    np.testing.assert_allclose(leaf.grad.numpy(), x / np.hypot.reduce(x, axis=1, keepdims=True))
+    running: Any = np.divide.accumulate(leaf)
+    np.testing.assert_allclose(running.detach().numpy(), np.divide.accumulate(x))
+    assert np.add.reduce(rg.asarray(2.0)).item() == 2.0
+
+
+def test_selected_elements_and_none():
+    """A deviation of fewer elements than it takes off, and dtypes beside a mask."""
+    x, mask = np.array([1.0, 2.0, 4.0]), np.array([True, False, False])
+    t = rg.asarray(x)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = np.std(x, ddof=1, where=mask)
+    assert np.isnan(wanted)
+    assert np.isnan(np.std(t, ddof=1, where=mask))
+    assert np.mean(rg.asarray([1, 2]), where=[True, False], dtype=np.float32).item() == 1
+    assert np.min(rg.asarray([True]), where=[False], initial=True).dtype == rg.bool
+    with pytest.raises(rg.ShapeError, match=r"np\.matvec takes a matrix"):
+        np.matvec(t, t)
+    exact: Any = [rg.asarray([2**53 + 1]), rg.ones(1, dtype=rg.float32)]
+    joined: Any = np.concatenate(exact, dtype=np.float64, casting="unsafe")
+    assert joined.tolist() == [2.0**53, 1.0]  # not rounded to float32 on the way
+    with pytest.raises(rg.DTypeError, match="is not same_kind"):
+        np.concatenate(exact, dtype=np.int32)

@@ -13,7 +13,8 @@ import retrograd as rg
 from tests.interop.onnx.suite import cases, onnx
 
 KINDS = (
-    "loop11", "if_seq", "scan9_sum", "lstm_defaults", "gradient_of_add", "quantizelinear_int4",
+    "loop11", "loop13_seq", "range_int32_type_negative_delta_expanded", "if_seq", "scan9_sum",
+    "lstm_defaults", "gradient_of_add", "quantizelinear_int4",
     "tfidfvectorizer_tf_only_bigrams_skip0", "ai_onnx_ml_tree_ensemble_single_tree",
     "sequence_map_add_2_sequences", "roialign_aligned_true", "col2im", "einsum_batch_diagonal",
 )  # fmt: skip
@@ -36,6 +37,7 @@ def corpus(folder: Path) -> list[str]:
         "gradient": rg.trace(lambda x: net(x).sum(), rg.spec((n, 3))).gradient(),
         "step": rg.trace(step, start, optimizer.init(start), rg.spec((n, 3))),
         "loop": rg.trace(loop, rg.spec((3,))),
+        "back": rg.trace(rg.grad(lambda x: loop(x).sum()), rg.spec((3,))),
         "sort": rg.trace(lambda x: rg.cumsum(rg.sort(x, axis=0), axis=0)[::-1], rg.spec((4, 3))),
     }
     for name, graph in graphs.items():

@@ -30,6 +30,23 @@ def test_a_long_sum_is_rounded_once(dtype):
     assert found.dtype == dtype.dtype
 
 
+def test_a_term_that_is_larger_than_the_sum():
+    t = TensorType(float64, ())
+    x, total = input_node(t), [input_node(t), input_node(t)]
+    step = Graph([*total, x], cc.more(total, x))
+    state = [np.array(0.0), np.array(0.0)]
+    for term in (1.0, 1e17, 3.0, -1e17):
+        state = run(step, [*state, np.array(term)])
+    assert run(Graph(total, [cc.summed(total, float64)]), state) == [4]
+
+
+def test_sums_in_a_wider_dtype_or_with_what_is_rounded_off():
+    kinds = {float16: [float64], float32: [float64], complex64: [complex128]}
+    kinds |= {float64: [float64] * 2, complex128: [complex128] * 2}
+    for dtype, expected in kinds.items():
+        assert [t.dtype for t in cc.carried(TensorType(dtype, ()))] == expected
+
+
 def test_what_is_rounded_off_has_no_derivative():
     """A sum of x, x^2 and x^3, with the slope of its terms and nothing more."""
 

@@ -12,7 +12,7 @@ from retrograd.ops.identity import items
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg import Cholesky
 from retrograd.verify.rule_checks import run
-from tests.ops.derive import cotangents
+from tests.ops.derive import cotangents, tangents
 
 T, C = TensorType(float64, ()), TensorType(bool_, ())
 TRUE, FALSE = np.array(True), np.array(False)
@@ -52,6 +52,20 @@ def test_where_only_one_graph_depends_on_an_operand_the_other_gives_zero():
     assert run(Graph([c, x], [g]), [FALSE, np.array(3.0)]) == [0]
 
 
+def test_what_neither_graph_depends_on_has_no_derivative():
+    def two(f):
+        x, y = input_node(T), input_node(T)
+        return Graph([x, y], [f(x), full(2, T)])
+
+    op, nodes = Cond(two(sin), two(log)), [input_node(t) for t in (C, T, T)]
+    first, second = items(op(*nodes))
+    assert [g is None for g in cotangents(first, nodes[1:])] == [False, True]
+    assert tangents(second, nodes[1]) == tangents(first, nodes[2]) == [None]
+    y = first.inputs[0]
+    assert list(op.vjp([None, full(1, T)], y, *nodes)) == [None, None, None]
+    assert list(op.jvp([None, None, full(1, T)], y, *nodes)) == [None, None]
+
+
 def test_conditions_of_a_batch_choose_for_each_sample():
     cs, xs = input_node(TensorType(bool_, (2,))), input_node(TensorType(float64, (2,)))
     for either, expected in ((False, [9, -3]), (True, [-3, -3])):
@@ -60,6 +74,21 @@ def test_conditions_of_a_batch_choose_for_each_sample():
         ((y, _),) = batched([y], {c: cs, x: xs}, 2)
         found = run(Graph([cs, xs], [y]), [np.array([True, False]), np.array([3.0, 3.0])])
         assert found[0].tolist() == expected  # `either`: one for all
+
+
+def test_results_that_no_sample_takes_part_in_are_no_stacks():
+    def two(f):
+        x, y = input_node(T), input_node(T)
+        return Graph([x, y], [f(x), y, f(full(2, T))])
+
+    nodes = [input_node(t) for t in (C, T, T)]
+    ys = items(Cond(two(sin), two(log))(*nodes))
+    found = batched(ys, {nodes[1]: input_node(TensorType(float64, (4,)))}, 4)
+    assert [(y.shape, is_stack) for y, is_stack in found] == [
+        ((4,), True),
+        ((), False),
+        ((), False),
+    ]
 
 
 @pytest.mark.parametrize(

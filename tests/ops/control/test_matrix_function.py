@@ -1,5 +1,6 @@
 """Functions of hermitian matrices, and divided differences of any distances."""
 
+import itertools
 import math
 
 import mpmath
@@ -8,6 +9,7 @@ import pytest
 
 from retrograd.errors import ShapeError
 from retrograd.ir import Graph, TensorType, float64
+from retrograd.ops import elementwise as el
 from retrograd.ops.control.matrix_function import (
     MatrixFunction,
     divided_differences,
@@ -42,6 +44,20 @@ def test_first_divided_differences(points):
         arrays = [np.array([x]) for x in pair]
         found = value(lambda *xs: divided_differences(of(exp), xs, []), *arrays)
         np.testing.assert_allclose(found, [expected], rtol=1e-14)
+        found = value(lambda *xs: divided_differences(of(lambda t: -exp(t)), xs, []), *arrays)
+        np.testing.assert_allclose(found, [-expected], rtol=1e-14)
+
+
+@pytest.mark.parametrize("points", [(-1.0, 2.0, 5.0), (-3.0, -1.0, 2.0, 5.0), (-4.0, -3.0, 1.0)])
+def test_differences_of_what_is_not_smooth_between_points(points):
+    """Of `|x|`, whose derivatives are 0 but for the kink: no mean of them."""
+    row = [abs(x) for x in points]
+    for k in range(1, len(points)):
+        row = [(b - a) / (points[i + k] - points[i])
+               for i, (a, b) in enumerate(itertools.pairwise(row))]  # fmt: skip
+    arrays = [np.array([x]) for x in points]
+    found = value(lambda *xs: divided_differences(of(el.abs), xs, []), *arrays)
+    np.testing.assert_allclose(found, row, rtol=1e-13)
 
 
 @pytest.mark.parametrize("points", [(1.0, 1.0, 1.0), (1.0, 1.0 + 1e-7, 3.0), (0.5, 2.0, 7.0)])
@@ -81,6 +97,9 @@ def test_eigenvalues_negative_by_rounding_count_as_zero():
     x[1, 1] -= 2e-16
     found = value(lambda x: matrix_function(of(sqrt), x, clipped=True), x)
     np.testing.assert_allclose(found @ found, x, atol=1e-15)
+    small = np.diag([0.25, 4.0])
+    found = value(lambda x: matrix_function(of(sqrt), x, clipped=True), small)
+    np.testing.assert_allclose(found, np.diag([0.5, 2.0]), atol=1e-15)
     with np.errstate(invalid="ignore"):
         bad = value(lambda x: matrix_function(of(sqrt), x, clipped=True), -np.eye(2))
     assert np.isnan(bad).any()

@@ -46,6 +46,15 @@ def test_outer_steps_are_segments():
     assert rest.length in (1, 7)
 
 
+def test_steps_that_fit_in_a_segment_are_one_loop():
+    for length in (2, 4):
+        graph, _ = results(length, False, (4,))
+        (loop,) = [n.prim for n in graph.nodes if n.op == "scan"]
+        assert loop == Scan(BODY, 1, 1, length)
+    graph, _ = results(12, False, (4,))  # whole segments are cut from nothing
+    assert not {"slice", "concat"} & {n.op for n in graph.nodes}
+
+
 def test_policies():
     assert segments_of(None, 100, "f") == ()
     assert segments_of(7, 100, "f") == (7,)

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.ir import Dim, Graph, TensorType, float64, graphs_of, int64
+from retrograd.ir import Dim, Graph, TensorType, float32, float64, graphs_of, int64
 from retrograd.ops.control import Cond, Scan, Sized
 from retrograd.ops.control.body import run
 from retrograd.ops.control.per_sample import alike, masked
-from retrograd.ops.elementwise import mul, sin
-from retrograd.ops.identity import items
-from retrograd.ops.leaf import constant, input_node
+from retrograd.ops.elementwise import cast, mul, sin
+from retrograd.ops.identity import Alias, StopGradient, items
+from retrograd.ops.leaf import Iota, constant, input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ReduceMax, ReduceSum
+from retrograd.ops.shape import expand, permute
 
 COUNTS = {
     "alike": [3, 3, 2, 3],
@@ -150,6 +151,40 @@ def test_sums_of_records_and_of_their_products_are_of_the_steps_that_count():
         for size in (count, count + 1, 9):
             values = run(found[0].bind({"n": size}), [np.array(count), np.array(1.3)])
             np.testing.assert_allclose(values, expected, rtol=1e-15)
+
+
+ROWS = {
+    "cast": lambda stack: cast(cast(stack, float32), float64),
+    "permuted": lambda stack: permute(stack, (0, 2, 1)),
+    "wider": lambda stack: expand(stack, (Dim("n"), 5, 2, 3), (1,)),
+    "turned first": lambda stack: permute(stack, (1, 0, 2)),
+    "the same": lambda stack: Alias()(stack),
+    "stopped": lambda stack: StopGradient()(stack),
+    "numbered": lambda stack: stack * Iota((Dim("n"), 2, 3), 0, float64)(),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_records_of_arrays_step_by_step(name):
+    """What keeps steps apart is done with records of any number of them; they take `2 3` numbers
+    of 8 bytes each."""
+    x, h = (input_node(TensorType(float64, (2, 3))) for _ in range(2))
+    _, stack = items(Scan(Graph([h], [sin(h), mul(h, h)]), 1, 0, Dim("n"))(x))
+    moved = ROWS[name](stack)
+    axis = moved.shape.index(Dim("n"))
+    body = Graph([x], [ReduceSum((axis,))(moved)])
+    found = masked(body, "n")
+    assert found is not None
+    graph, kept = found
+    assert kept == 48
+    array = np.linspace(0.5, 1.5, 6).reshape(2, 3)
+    for count in (0, 1, 4):
+        (expected,) = run(body.bind({"n": count}), [array])
+        for size in (count, 9):
+            (value,) = run(graph.bind({"n": size}), [np.array(count), array])
+            np.testing.assert_allclose(value, expected, rtol=1e-15)
+    mixed = Graph([x], [ReduceMax((axis,))(moved)])
+    assert masked(mixed, "n") is None
 
 
 def weighted(x, k, w):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from retrograd.errors import BackendError, GradientError, ShapeError
-from retrograd.ir import TensorType, complex128, float64
+from retrograd.ir import TensorType, complex128, float64, int64
 from retrograd.ops.control.pure_callback import FUNCTIONS, HostFunction, PureCallback, at_hand
+from retrograd.ops.identity import StopGradient
 from retrograd.ops.leaf import input_node
 
 
@@ -66,6 +67,14 @@ def test_what_is_read_from_text_has_its_function_in_this_process_alone():
     np.testing.assert_array_equal(found.reference(np.ones(3)), np.sin(np.ones(3)))
     kept = op(leaf(3))
     assert at_hand(kept) is kept
+
+
+def test_what_has_no_derivative_needs_none():
+    op, x, k = callback(np.take, (3,)), leaf(3), leaf(3, dtype=int64)
+    inputs = [StopGradient()(x), k]
+    assert op.vjp(x, op(*inputs), *inputs) == [None, None]
+    with pytest.raises(GradientError, match="stop_gradient"):
+        op.vjp(x, op(x, k), x, k)
 
 
 def test_there_are_no_derivatives_that_nobody_gave():

@@ -34,6 +34,11 @@ def test_only_what_is_used_is_enclosed():
     assert [x.type for x in found.body.inputs] == [ROW, rows_of(a.type), w.type]
     zero = enclose(ROW, [a], [w], lambda *xs: None, ROW)
     assert (zero.rows, zero.shared, zero.body.outputs[0].op) == ([], [], "constant")
+    late = enclose_late(ROW, [a], [w], lambda *xs: None, ROW, 4)
+    assert (late.rows, late.shared) == ([], [])
+    for body in (zero.body, late.body):
+        h = node(4, 2)
+        assert not run(Graph([h], [apply(body, [h], 4)]), [np.ones((4, 2))])[0].any()
 
 
 def test_a_body_is_applied_to_any_number_of_rows():

@@ -134,6 +134,29 @@ def test_what_is_taken_and_what_is_left() -> None:
     np.testing.assert_allclose(found[1], np.concatenate([[0], x.sum((0, 1))]), rtol=1e-12)
 
 
+def test_products_whose_axes_differ_between_the_factors() -> None:
+    a = input_node(TensorType(float64, (2, 3, 4)))
+    b = input_node(TensorType(float64, (5, 4, 3)))
+    sums = StepSums([DotGeneral((2,), (1,), (1,), (2,))(a, b)], (a, b), ())
+    stacks = {x: input_node(x.type.with_shape((6, *x.shape))) for x in (a, b)}
+    total = sums.total(0, stacks)
+    assert total is not None
+    arrays = [np.random.default_rng(k).normal(size=x.shape) for k, x in enumerate(stacks.values())]
+    (found,) = run(Graph(list(stacks.values()), [total]), arrays)
+    np.testing.assert_allclose(found, np.einsum("tiba,tjab->bij", *arrays), rtol=1e-12)
+
+
+def test_sums_along_any_axes_of_what_is_stacked() -> None:
+    x = input_node(TensorType(float64, (2, 3, 4)))
+    sums = StepSums([ReduceSum((1,))(x), ReduceSum((0, 2))(x), x], (x,), (x,))
+    stack = input_node(TensorType(float64, (5, 2, 3, 4)))
+    array = np.random.default_rng(0).normal(size=stack.shape)
+    ends = [y for k in range(3) if (y := sums.total(k, {x: stack})) is not None]
+    found = run(Graph([stack], ends), [array])
+    for y, axes in zip(found, ((0, 2), (0, 1, 3), (0,)), strict=True):
+        np.testing.assert_allclose(y, array.sum(axes), rtol=1e-12)
+
+
 def test_a_sum_that_doubles_and_doubles_is_looked_at_once() -> None:
     a, b = (input_node(TensorType(float64, (3,))) for _ in range(2))
     term = DotGeneral((), ())(a, b)

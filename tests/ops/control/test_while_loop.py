@@ -5,11 +5,12 @@ import pytest
 
 from retrograd.autodiff import batched
 from retrograd.errors import LoopLimitError, ShapeError
-from retrograd.ir import Dim, Graph, TensorType, float64, full
+from retrograd.ir import Dim, Graph, TensorType, float64, full, reachable
 from retrograd.ops.control.while_loop import WhileLoop
 from retrograd.ops.elementwise import lt
 from retrograd.ops.identity import items
-from retrograd.ops.leaf import input_node
+from retrograd.ops.leaf import Iota, input_node
+from retrograd.ops.reduce import ReduceSum
 from retrograd.verify.rule_checks import run
 from tests.ops.derive import cotangents, tangents
 
@@ -55,6 +56,32 @@ def test_the_gradient_goes_back_through_as_many_steps(segments):
     expected = [n * 2**5 * 3, 2**n, n * (n - 1) * 2**4 * 3, 2**n]
     assert run(program, [np.array(2.0), np.array(3.0)]) == expected
     assert run(program, [np.array(2.0), np.array(300.0)]) == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("where", ["outside", "inside"])
+def test_the_number_of_steps_has_a_name_of_its_own(where):
+    """Where a size of an operand, or one inside of the body, has the usual one."""
+    sizes = Dim("steps")
+    t = TensorType(float64, (sizes,)) if where == "outside" else T
+    a, b = input_node(t), input_node(t)
+    if where == "outside":
+        body = Graph([b], [b + b])
+        test = Graph([a], [lt(ReduceSum((0,))(a), full(100, T))])
+    else:
+        inner = Iota((sizes,), 0, float64)()
+        body = Graph([b], [b + b + full(0, T) * ReduceSum((0,))(inner)])
+        test = Graph([a], [lt(a, full(100, T))])
+    x = input_node(t)
+    y, _ = items(WhileLoop(test, body, 1)(x))
+    (g,) = cotangents(y, [x])
+    names = {n.prim.attrs["dim"] for n in reachable([g]) if n.op == "sized"}
+    assert names == {"steps2"}
+
+
+def test_no_cotangent_gives_none():
+    op, c, x = doubling(), input_node(T), input_node(T)
+    y = items(op(c, x))[0].inputs[0]
+    assert list(op.vjp([None, None], y, c, x)) == [None, None]
 
 
 def test_samples_that_are_done_stay_as_they_are():

@@ -1,5 +1,7 @@
 """Eigenvalues of hermitian matrices, and derivatives where some are equal."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -137,6 +139,35 @@ def test_vectors_of_equal_values_are_turned_together_only():
     np.testing.assert_allclose(z.T @ z, np.eye(3), atol=1e-14)
     np.testing.assert_allclose(z[2], [0, 0, 1], atol=1e-14)
     np.testing.assert_allclose((z.T @ m @ z)[:2, :2], np.diag([-2.0, 2.0]), atol=1e-13)
+
+
+def test_a_sum_over_eigenvectors_of_equal_values_moves_with_the_matrix():
+    """As little as equal numbers for equal values: as x itself, but for the values."""
+    x, g = input_node(TensorType(float64, (3, 3))), input_node(TensorType(float64, (3,)))
+    t = general(3, 3, "float64")
+    moved: Any
+    (moved,) = pushforward([eigen_sum(x, g)], [x], [constant(t)], {x, g})
+    arrays = [np.eye(3) * 2, np.full(3, 5.0)]
+    (found,) = run(Graph([x, g], [moved]), arrays)
+    np.testing.assert_allclose(found, np.zeros((3, 3)), atol=1e-14)
+    values = np.array([2.0, 2.0, 5.0])
+    (found,) = run(Graph([x, g], [moved]), [np.diag(values), values])
+    expected = (t + t.T) / 2 * (values != values[:, None])
+    np.testing.assert_allclose(found, expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_equal_values_that_move_while_a_vector_is_asked_for(asked):
+    """Another vector is; of one of those that belong to equal values there is no derivative."""
+    x = input_node(TensorType(float64, (3, 3)))
+    w, v = unpacked(Eigh()(x))
+    weights = np.zeros((3, 3))
+    weights[:, 0 if asked else 2] = [0.3, 0.5, 0.7]
+    y = total(w * w * w) + total(v * constant(weights))
+    g: Any
+    (g,) = pullback([y], [constant(np.array(1.0))], [x])
+    (found,) = run(Graph([x], [g]), [np.diag([1.0, 1.0, 3.0])])
+    assert np.isnan(found).any() == asked
 
 
 def test_what_is_not_finite_is_refused():

@@ -52,6 +52,17 @@ def test_beta():
     np.testing.assert_allclose(gradient, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("k", "z"), [(0.7, -1.2), (1.5, 0.4)])
+def test_von_mises(k, z):
+    def cdf(k, z):
+        total = mpmath.quad(lambda t: mpmath.exp(k * mpmath.cos(t)), [-mpmath.pi, z])
+        return total / (2 * mpmath.pi * mpmath.besseli(0, k))
+
+    value, gradient, _ = derive(lambda k: ig.implicit_von_mises(k, const(z, k)), k)
+    assert value == z
+    np.testing.assert_allclose(gradient, [moved(cdf, k, z)], rtol=1e-9)
+
+
 def test_what_is_known_by_its_logarithm_moves_as_the_exponential():
     value, gradient, hessian = derive(lambda a: ig.implicit_exp(a, const(0.0, a)), -800.0)
     assert (value, gradient, hessian) == (0, 0, 0)

@@ -11,7 +11,7 @@ from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg import LU, Cholesky, Eigvals, Eigvalsh, Inv, Solve
 from retrograd.passes.lowering.complex import lower_complex
-from retrograd.passes.lowering.complex_linalg import Paired, PairedFft
+from retrograd.passes.lowering.complex_linalg import NumpyFft, Paired
 from retrograd.runtime.executors.reference import ReferenceProgram
 
 RNG = np.random.default_rng(0)
@@ -74,12 +74,12 @@ def test_named_sizes_are_bound_in_the_op_inside():
 def test_a_transform_of_a_named_size(inverse):
     x = input_node(spec((2, Dim("N"), 3), complex128))
     graph = lower_complex(Graph([x], [Fft(1, inverse)(x)]))
-    (node,) = (n for n in graph.body if n.op == "paired_fft")
+    (node,) = (n for n in graph.body if n.op == "numpy_fft")
     z = RNG.normal(size=(2, 7, 3)) + 1j * RNG.normal(size=(2, 7, 3))
     expected = np.fft.ifft(z, axis=1, norm="forward") if inverse else np.fft.fft(z, axis=1)
     (found,) = ReferenceProgram(graph)([pairs(z)])
     np.testing.assert_allclose(found, pairs(expected), rtol=1e-12, atol=1e-12)
-    given, parts_of = input_node(node.inputs[0].type), PairedFft(1, inverse).on_parts
-    assert node.prim == PairedFft(1, inverse)
+    given, parts_of = input_node(node.inputs[0].type), NumpyFft(1, inverse).on_parts
+    assert node.prim == NumpyFft(1, inverse)
     (parts,) = ReferenceProgram(Graph([given], [parts_of(given)]))([pairs(z)])
     np.testing.assert_array_equal(parts, found)

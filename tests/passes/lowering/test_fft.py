@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 
-import mpmath
 import numpy as np
 import pytest
 
+import retrograd as rg
 from retrograd.backend_registry import compile_graph, start_graph
 from retrograd.errors import MemoryLimitError
-from retrograd.ir import Graph, float32, float64, spec
+from retrograd.ir import Graph, complex64, float32, float64, spec
+from retrograd.ops.elementwise import cast
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import input_node
-from retrograd.passes.lowering.fft import _turns, fourier
+from retrograd.ops.shape import slice_axis
+from retrograd.passes.lowering.complex_linalg import PairedFft
+from retrograd.passes.lowering.fft import PRODUCTS, fourier
+from retrograd.passes.rewrite import rewrite
 from retrograd.runtime.executors.reference import ReferenceProgram
 
 
@@ -24,14 +28,14 @@ def graph_of(shape, axis, inverse=False, dtype=float64):
 
 # How many products there are: one up to 96 elements, one for each factor, and those of two
 # transforms of a power of two where a prime is too large.
-PRODUCTS = {1: 0, 2: 1, 96: 1, 97: 4, 128: 2, 1024: 2, 194: 4, 30 * 32 * 4: 3}
+COUNTS = {1: 0, 2: 1, 96: 1, 97: 4, 128: 2, 1024: 2, 194: 4, 30 * 32 * 4: 3}
 
 
-@pytest.mark.parametrize("n", PRODUCTS)
+@pytest.mark.parametrize("n", COUNTS)
 @pytest.mark.parametrize("inverse", [False, True])
 def test_factors_and_values(n, inverse):
     graph = graph_of((2, n), 1, inverse)
-    assert sum(node.op == "dot_general" for node in graph.body) == PRODUCTS[n]
+    assert sum(node.op == "dot_general" for node in graph.body) == COUNTS[n]
     rng = np.random.default_rng(n)
     a, b = rng.normal(size=(2, 2, n))
     x, y = ReferenceProgram(graph)([a, b])
@@ -73,11 +77,45 @@ def test_transforms_of_all_kinds_of_sizes(n: int) -> None:
                 assert np.abs(y - r).max() <= tolerance * scale * max(1, math.log2(n))
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_turns_are_rounded_once_and_exact_at_quarters(sign: float) -> None:
-    """So that the transform of ones is exactly zero where that is a sum of quarters."""
-    for n in (4, 12, 97):
-        exact = [complex(mpmath.expjpi(2 * sign * mpmath.mpf(k) / n)) for k in range(n)]
-        apart = _turns(np.arange(n) / n, sign) - exact
-        assert max(abs(apart.real).max(), abs(apart.imag).max()) < 2.0**-52
-    assert _turns(np.arange(4) / 4, sign).tolist() == [1, sign * 1j, -1, -sign * 1j]
+@pytest.mark.parametrize("n", [27, 97, 101, 120])
+def test_halves_and_real_numbers_have_the_bits_of_the_whole(n: int) -> None:
+    """Where the imaginary part is zero, and where only the first elements are read, less is
+    computed; in columns, more than one at a time. All tiers give the same."""
+    x = np.random.default_rng(n).normal(size=(3, n, 5)).astype(np.float32)
+    z = x.astype(np.complex64)
+    given, real = input_node(spec(z.shape, z.dtype)), input_node(spec(x.shape, x.dtype))
+    for axis, size in ((1, n), (2, 5)):
+        whole = Fft(axis)(given)
+        part = slice_axis(Fft(axis)(cast(real, complex64)), axis, 0, size // 2 + 1)
+        for start in (compile_graph, start_graph):
+            (y,) = start(Graph([given], [whole]), "llvm")([z])
+            (half,) = start(Graph([real], [part]), "llvm")([x])
+            first = np.moveaxis(np.moveaxis(y, axis, 0)[: size // 2 + 1], 0, axis)
+            # Bits but for the signs of zeros.
+            np.testing.assert_array_equal(half, first)
+    rows = input_node(spec((15, n), z.dtype))
+    (by_rows,) = compile_graph(Graph([rows], [Fft(1)(rows)]), "llvm")(
+        [np.ascontiguousarray(np.moveaxis(z, 1, 2)).reshape(15, n)]
+    )
+    (y,) = compile_graph(Graph([given], [Fft(1)(given)]), "llvm")([z])
+    np.testing.assert_array_equal(by_rows.reshape(3, 5, n), np.moveaxis(y, 1, 2))
+
+
+def test_what_devices_do_is_the_same_transform() -> None:
+    x = input_node(spec((2, 120), float64))
+    node = PairedFft(1, False, of_real=True, kept=61)(x)
+    graph = rewrite(Graph([x], [node]), PRODUCTS)
+    assert not any(isinstance(n.prim, PairedFft) for n in graph.body)
+    given = np.random.default_rng(0).normal(size=(2, 120))
+    (y,) = ReferenceProgram(graph)([given])
+    np.testing.assert_allclose(y[..., 0] + 1j * y[..., 1], np.fft.rfft(given), atol=1e-12)
+
+
+def test_lengths_that_change_keep_their_bits() -> None:
+    """No program is made for all of them, whose transform would be another one."""
+    rng = np.random.default_rng(0)
+    for n in (24, 40, 64, 40):
+        z = rg.tensor((rng.normal(size=(2, n)) + 1j).astype(np.complex64))
+        exact = rg.jit(lambda z: rg.fft.ifft(rg.fft.fft(z) * 2))(z).numpy()
+        for _ in range(3):
+            np.testing.assert_array_equal(rg.fft.ifft(rg.fft.fft(z) * 2).numpy(), exact)

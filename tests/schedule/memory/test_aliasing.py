@@ -8,7 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd.backend_registry import compile_graph
 from retrograd.errors import IndexRangeError
-from retrograd.ir import Dim, Graph, float32, int64, spec
+from retrograd.ir import Dim, Graph, float32, float64, int64, spec
 from retrograd.ops.elementwise import exp, tanh
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import constant, input_node
@@ -328,3 +328,35 @@ def test_updates_of_what_a_loop_carries_are_made_in_place():
     inside = [n for k in plan.every for n in k.nests if isinstance(n, MapNest)]
     assert inside
     assert not any(5000 in n.loops for n in inside)
+
+
+def _assigned(w):
+    return w.at[0].set(w[-1] * 0.5 + w[0])
+
+
+def _added(w):
+    return w.at[rg.asarray([0, 1, 0])].add(w[:3])
+
+
+@pytest.mark.parametrize("update", [_assigned, _added])
+def test_what_is_made_before_a_loop_is_not_overwritten_in_it(update):
+    """Each step, and each branch, updates a copy of its own of what was computed outside."""
+
+    def in_scan(a, v):
+        return rg.scan(lambda c, _: (c * 0.5 + update(rg.exp(a)).sum(), None), v, v)[0]
+
+    def in_while(a, v):
+        w = rg.exp(a)
+        return rg.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + update(w)), (0, w))[1]
+
+    def in_branch(a, v):
+        w = rg.exp(a)
+        return rg.cond(v[0] > 0, lambda: update(w), lambda: w * 2) + w
+
+    a, v = sample((3, 2, 5), float64), np.ones(3)
+    for f in (in_scan, in_while, in_branch):
+        with rg.backend("reference"):
+            expected = f(rg.tensor(a), rg.tensor(v)).numpy()
+        program = rg.jit(f)
+        for _ in range(3):
+            np.testing.assert_allclose(program(a, v).numpy(), expected, rtol=1e-12)

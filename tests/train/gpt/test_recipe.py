@@ -13,6 +13,7 @@ from retrograd.io import CheckpointManager, save_checkpoint
 from retrograd.runtime.denormals import flushes
 from retrograd.train import run_log
 from retrograd.train.gpt import load_model, train
+from retrograd.train.gpt.trainer import GPTTrainer
 from retrograd.train.progress import Silent
 from tests.train.gpt.runs import DOCUMENTS, SMALL
 
@@ -109,9 +110,32 @@ def test_one_document_trains_without_validation(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("reference")
 def test_a_diverging_run_stops_before_it_spoils_anything(tmp_path: Path) -> None:
-    with pytest.raises(rg.NonFiniteError, match="lower the learning rate"):
-        train(DOCUMENTS, tmp_path, steps=50, lr=1e38, **SMALL)
+    with pytest.raises(rg.NonFiniteError, match="lower the learning rate") as caught:
+        train(DOCUMENTS, tmp_path, steps=50, lr=1e30, **SMALL)
+    said = str(caught.value)
+    assert "the loss is nan at step 3: training has diverged\nfirst, mul gives inf" in said
+    assert "in GPT.norm (at " in said
     assert CheckpointManager(tmp_path).paths() == []
+
+
+@pytest.mark.usefixtures("reference")
+def test_parameters_that_are_spoilt_are_not_saved(tmp_path: Path) -> None:
+    """Steps of which the gradient alone is no number: 0 / 0 in the update of Adam without eps."""
+    train(DOCUMENTS, tmp_path, **SMALL | {"steps": 4, "checkpoint_every": 2})
+    trainer = GPTTrainer.resumed(CheckpointManager(tmp_path), DOCUMENTS, {"steps": 9})
+    trainer.advance()
+    trainer._keep()  # a copy that is good
+    leaves = [x.numpy().copy() for x in trainer._leaves]
+    leaves[0][0, 0] = np.nan
+    trainer._leaves = [rg.tensor(x) for x in leaves]
+    before = CheckpointManager(tmp_path).paths()
+    with pytest.raises(rg.NonFiniteError, match=r"after step 5 are not finite(.|\n)*step-00000004"):
+        trainer.save(CheckpointManager(tmp_path))
+    assert CheckpointManager(tmp_path).paths() == before
+    trainer._next_copy = float("-inf")
+    trainer._keep()
+    assert trainer._kept is not None
+    assert all(np.isfinite(x).all() for x in trainer._kept[1])
 
 
 @pytest.mark.usefixtures("reference")

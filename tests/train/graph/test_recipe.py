@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 
 import retrograd as rg
 from retrograd.errors import FormatError, OptionError
+from retrograd.io import CheckpointManager
 from retrograd.runtime.denormals import flushes
 from retrograd.train.graph import GraphConfig, atlas, davis, draw, karate, miserables, report, train
+from retrograd.train.graph.trainer import GraphTrainer
 from retrograd.train.progress import Silent
 
 
@@ -117,3 +120,21 @@ def test_properties_of_the_atlas_beat_degrees_by_a_margin(label: str) -> None:
 def test_a_network_that_does_not_fit_into_memory_is_refused_before_it_is_made() -> None:
     with pytest.raises(rg.MemoryLimitError, match="the weights of the layers"):
         train(karate(), GraphConfig(hidden=10**7))
+
+
+def test_a_diverging_run_names_the_layer_and_the_last_checkpoint(tmp_path: Path) -> None:
+    with rg.backend("reference"):
+        train(karate(), GraphConfig(steps=2), out=tmp_path)
+        trainer = GraphTrainer(karate(), GraphConfig(steps=9))
+        trainer.restore(CheckpointManager(tmp_path))
+        trainer.advance()
+        for p in trainer.model.parameters():
+            p.replace(np.full(p.shape, 1e30, np.float32))
+        with pytest.raises(rg.NonFiniteError, match=r"(nan|inf) at step 4") as caught:
+            trainer.advance()
+        assert re.search(r"first, .* in Network\.convs\[\d\]", str(caught.value), re.S)
+        assert "the last good checkpoint is" in str(caught.value)
+        p.replace(np.full(p.shape, np.nan, np.float32))
+        with pytest.raises(rg.NonFiniteError, match="after step 3 are not finite"):
+            trainer.save(CheckpointManager(tmp_path), None)
+    assert [p.name for p in CheckpointManager(tmp_path).paths()] == ["step-00000002.safetensors"]

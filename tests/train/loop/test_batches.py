@@ -12,8 +12,13 @@ import pytest
 
 import retrograd as rg
 from retrograd import pytree
-from retrograd.errors import DTypeError, FormatError
-from retrograd.train.loop.batches import BatchSource, batches_of, is_arrays
+from retrograd.errors import ArgumentError, DTypeError, FormatError, OptionError
+from retrograd.train.loop.batches import (
+    BatchSource,
+    batches_of,
+    held_out_batches,
+    is_arrays,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -154,6 +159,33 @@ def test_what_counts_as_arrays() -> None:
         assert is_arrays(data)
     others: list[Any] = [[a, a], [(a, a)], (b for b in [a]), (a, "text"), range(3), "text", None]
     assert not any(map(is_arrays, others))
+
+
+def test_tables_of_pandas_are_arrays() -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": [0, 1], "t": ["u", "v"]})
+    (group,) = batches_of((table[["a", "b"]], table["y"]), 2, shuffle=False).take(1)
+    assert [x.tolist() for x in group.batch(0)] == [[[1.0, 3.0], [2.0, 4.0]], [0, 1]]
+    with pytest.raises(DTypeError, match=r"\[0\] of the data"):
+        batches_of((table, table["y"]), 2)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ([np.ones((4, 2)), np.ones(4)], r"stand in a tuple: data=\(x, y\)"),
+        (([[1.0], [2.0]], [0, 1]), r"np\.asarray\(x\)"),
+        (range(4), "Say it there"),
+    ],
+)
+def test_what_to_write_for_data_that_is_no_tree_of_arrays(data: Any, says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        batches_of(data, batch_size=2)
+
+
+def test_a_share_is_no_validation_data() -> None:
+    with pytest.raises(ArgumentError, match=r"data that is held out.*not 0\.2; rg\.data\.random"):
+        held_out_batches(0.2, 8)
 
 
 def test_texts_in_batches_are_refused_by_name() -> None:

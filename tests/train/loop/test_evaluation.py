@@ -195,3 +195,17 @@ def test_on_a_mesh_batches_are_divided_as_those_that_are_learned_from() -> None:
     assert found["loss"] == pytest.approx(expected, rel=1e-6)
     alone, eight, last = [(0, (2, 2)), (0, (2,))], [(1, (8, 2, 2)), (1, (8, 2))], [(0, (1, 2))]
     assert placement.seen == [*alone, *eight, *last, (0, (1,))]
+
+
+def test_metrics_of_several_numbers_for_each_sample() -> None:
+    """Regression to several numbers, of which nobody has said how many there are."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(23, 3)), rng.normal(size=(23, 5))
+    model = rg.nn.Linear(3, 5, generator=rg.random.Generator(0)).double()
+    run = fit(
+        model, rg.nn.MSELoss(), (x, y), optimizer=rg.optim.SGD(lr=0.0), steps=1, batch_size=10,
+        validation=(x, y), metrics=[rg.metrics.MAE(), rg.metrics.R2()], progress=False,
+    )  # fmt: skip
+    predictions = model(x).detach().numpy()
+    assert run.metrics["val_mae"] == pytest.approx(np.abs(predictions - y).mean(), rel=1e-12)
+    assert run.metrics["val_r2"] == pytest.approx(rg.metrics.r2(predictions, y).item(), rel=1e-9)

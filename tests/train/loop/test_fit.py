@@ -33,10 +33,11 @@ def quick() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def loops(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+@pytest.fixture(params=[1e9, 0], ids=["a program", "one after another"])
+def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Many steps in a call, however few there are and however long they take: how many were."""
-    for name in ("fit_step_call_s", "fit_looped_step_s", "fit_report_s"):
+    monkeypatch.setattr(TUNING, "fit_looped_step_s", request.param)
+    for name in ("fit_step_call_s", "fit_report_s"):
         monkeypatch.setattr(TUNING, name, 1e9)
     sizes: list[int] = []
     called = TrainingLoop.called

@@ -194,6 +194,7 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
         ({"optimizer": optim.AdamW(lr=0.1)}, "optimizer = .*cosine.*cannot go on"),
         ({"ema": 0.5}, "ema = 0.9"),
         ({"model": rg.nn.Linear(3, 1)}, "model = "),
+        ({"model": Net().to("float64")}, "model = .*float32.*cannot go on with model = .*float64"),
         ({"data": rows(17, 5)}, "data = "),
         ({"seed": 1}, "seed = 0"),
     ):

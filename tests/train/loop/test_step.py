@@ -48,8 +48,10 @@ def test_many_steps_in_a_call_have_the_bits_of_single_ones(backend: str) -> None
             carry, loss, *_ = programs.one(carry, group, i)
             losses += loss.tolist()
         many = programs.many(programs.start, group, 0, 5)
-        assert many.losses.tolist() == losses
-        assert bits(many.carry) == bits(carry)
+        series = programs.series(programs.start, group, 0, 5)
+        for found in (many, series):
+            assert found.losses.tolist() == losses
+            assert bits(found.carry) == bits(carry)
 
         pairs = [(group.batch(i), group.structure) for i in range(4)]
         twice, first = programs.start, []
@@ -57,8 +59,26 @@ def test_many_steps_in_a_call_have_the_bits_of_single_ones(backend: str) -> None
             twice, loss, *_ = programs.accumulated(twice, some)
             first += loss.tolist()
         looped = programs.many(programs.start, group, 0, 4, each=2)
-        assert looped.losses.tolist() == first
-        assert bits(looped.carry) == bits(twice)
+        series = programs.series(programs.start, group, 0, 4, each=2)
+        for found in (looped, series):
+            assert found.losses.tolist() == first
+            assert bits(found.carry) == bits(twice)
+
+
+def test_what_a_loss_gives_besides_is_stacked_in_each_way() -> None:
+    def loss(model: Any, batch: Any) -> Any:
+        value = squares(model, batch)
+        return value, {"half": value / 2, "rows": rg.asarray(batch[0].shape[0])}
+
+    with rg.backend("reference"), rg.no_grad():
+        programs = TrainingStep(loss, optim.SGD(lr=0.1), rg.nn.Linear(3, 1))
+        x = np.ones((4, 2, 3), np.float32)
+        (group,) = batches_of(list(zip(x, x[..., :1], strict=True))).take(4)
+        done = [programs.many(programs.start, group, 0, 4),
+                programs.series(programs.start, group, 0, 4)]  # fmt: skip
+        for found in done:
+            assert found.aux["half"].numpy().tolist() == (done[0].losses / 2).tolist()
+            assert found.aux["rows"].numpy().tolist() == [2] * 4
 
 
 def test_modes() -> None:

@@ -173,7 +173,13 @@ def test_tensors_of_two_backends_do_not_meet(device: list[int], other: str) -> N
     x = f(one, one)
     with rg.backend(other):
         y = f(one, one + 1)  # made on the host: of any backend
-        for together in (lambda: f(x, y), lambda: f(y, x), lambda: (x + y).numpy()):
+        around = rg.jit(lambda y: x * y)  # from around the function, as if it were an argument
+        for together in (
+            lambda: f(x, y),
+            lambda: f(y, x),
+            lambda: (x + y).numpy(),
+            lambda: around(y),
+        ):
             with pytest.raises(
                 rg.BackendError, match=r"float32\[2\].*'stand_in'.*'other'.*x.cpu()"
             ):
@@ -183,7 +189,7 @@ def test_tensors_of_two_backends_do_not_meet(device: list[int], other: str) -> N
             z.numpy()
         x.cpu()
         assert z.tolist() == [3.0, 10.0]  # nothing is lost
-        assert f(x, y).tolist() == [2.0, 24.0]
+        assert f(x, y).tolist() == around(y).tolist() == [2.0, 24.0]
     with pytest.raises(rg.BackendError, match=r"'other'.*'stand_in'"):
         f(y, x)
     with rg.backend("llvm"):  # the CPU takes what all have

@@ -12,18 +12,26 @@ from row to row (`tile_steps`), the first one, to which the others are close in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import gcd
 
 from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.elementwise import ELEMENTWISE
-from retrograd.codegen.emit.lane_strides import depends, steps_of
+from retrograd.codegen.emit.lane_strides import depends, in_groups, steps_of
 from retrograd.codegen.op_builder import OpBuilder
-from retrograd.codegen.register_transpose import together, transpose_in_registers
+from retrograd.codegen.register_transpose import (
+    every_second,
+    in_turn,
+    reversed_lanes,
+    together,
+    transpose_in_registers,
+)
 from retrograd.codegen.target import Target
 from retrograd.errors import BackendError
-from retrograd.ir import Dim, Trait, bool_, float32, float64, int64
+from retrograd.ir import Dim, Trait, bool_, float32, float64, int64, lookup
+from retrograd.ops.elementwise import max as maximum
+from retrograd.ops.elementwise import min as minimum
 from retrograd.ops.elementwise import traits_of
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.loop_nest import (
@@ -138,6 +146,7 @@ class KernelEmitter(FunctionBuilder):
                 uses |= self.uses[a]
             self.uses[v] = uses
         self.strides = steps_of(self.uses, nest.vec)
+        self.alone, self.in_turn = in_groups(nest)
         self.tile_steps = steps_of(self.uses, nest.tile)
         self.lanes = self._choose_lanes()
         self.rows = self._choose_rows()
@@ -223,13 +232,13 @@ class KernelEmitter(FunctionBuilder):
         varying = [v for v in self.uses if self.varies(v)]
         rows, apart = (
             isinstance(nest, RowReduction | RowScan),
-            [self.strides[s.offset] for s in nest.stores],
+            [self.strides[s.offset] for s in self.alone],
         )
         if not rows and (self.machine.width == 1 or any(step != 1 for step in apart)):
             return 1
         if not rows and any(v.op in INDEX_DIVISIONS for v in varying):
             return 1  # divisions of vectors are divisions one by one
-        lanes = LANES if rows else self.machine.width
+        lanes = self._row_lanes() if rows else self.machine.width
         if not rows:
             data = [v.dtype.itemsize for v in varying if self.strides[v] is None]
             if data and max(data) == 8:
@@ -242,6 +251,17 @@ class KernelEmitter(FunctionBuilder):
         if not isinstance(n, Dim):
             lanes = min(lanes, 1 << max(n - 1, 0).bit_length())
         return lanes
+
+    def _row_lanes(self) -> int:
+        """Those of a row. One extreme after the other waits for the one before, so that one long
+        row, of which no order is given, has several vectors side by side."""
+        nest = self.nest
+        n = nest.loops[nest.vec]
+        if not isinstance(nest, RowReduction) or nest.tile >= 0 or nest.is_contraction:
+            return LANES
+        extreme = lookup(nest.op).combine in (maximum, minimum)  # type: ignore[attr-defined]
+        long = not isinstance(n, Dim) and n >= TUNING.long_row
+        return LANES * TUNING.extremes_at_once if extreme and long else LANES
 
     def _columns_at_once(self, lanes: int) -> int:
         """How many vectors of columns are added up side by side: rows that are read a vector at a
@@ -480,8 +500,23 @@ class KernelEmitter(FunctionBuilder):
             return types.load(self, pointer, v.dtype, lanes, guard)
         if self.turned is not None:
             return self._column(v, t)
+        if guard is None and self.strides[position] in (2, -1):
+            return self._near(v, t)
         base, at = self.parameter(buffer), self.vector(offset, t)
         return types.gather(self, base, at, v.dtype, lanes, self.mask)
+
+    def _near(self, load: SSAValue, t: int) -> str:
+        """Every second element, or elements in the other direction, of vectors that are read whole:
+        a fourth of the time of gathering."""
+        (position,), lanes, dtype = load.args, self.lanes, load.dtype
+        pointer, kind = self.pointer(load.attr, position, t), types.memory_type(dtype)
+        wide = types.register_type(dtype, lanes)
+        if self.strides[position] == 2:
+            later = self.new(f"getelementptr {kind}, ptr {pointer}, i64 {lanes - 1}")
+            first, second = (types.load(self, p, dtype, lanes) for p in (pointer, later))
+            return every_second(self, first, second, wide, lanes)
+        before = self.new(f"getelementptr {kind}, ptr {pointer}, i64 {1 - lanes}")
+        return reversed_lanes(self, types.load(self, before, dtype, lanes), wide, lanes)
 
     def _mapped(self, pointer: str, guard: str, buffer: Buffer) -> str:
         """The pointer where any lane is read, else the start of the buffer: far outside of it there
@@ -530,6 +565,19 @@ class KernelEmitter(FunctionBuilder):
         """Write a value in the buffer's dtype, in all lanes that count."""
         pointer = self.pointer(store.buffer, store.offset, t)
         types.store(self, value, pointer, store.buffer.type.dtype, self.lanes, self.mask)
+
+    def write_in_turn(self, values: Sequence[str], stores: Sequence[Store]) -> None:
+        """Write values that lie in turn in memory."""
+        first, dtype = stores[0], stores[0].buffer.type.dtype
+        scalar = types.register_type(dtype)
+        pointer, kind = self.pointer(first.buffer, first.offset), types.memory_type(dtype)
+        masks: list[str | None] = [None] * len(values)
+        if self.mask is not None:
+            masks = [*in_turn(self, [self.mask] * len(values), "i1", self.lanes)]
+        whole = in_turn(self, values, scalar, self.lanes)
+        for i, (x, mask) in enumerate(zip(whole, masks, strict=True)):
+            at = self.new(f"getelementptr {kind}, ptr {pointer}, i64 {i * self.lanes}")
+            types.store(self, x, at, dtype, self.lanes, mask)
 
     # -- loops --------------------------------------------------------------------------------
     def enter(self) -> None:

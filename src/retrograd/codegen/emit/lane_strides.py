@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from retrograd.ir import Dim
+from retrograd.schedule.affine_index import AffineIndex, linear
+from retrograd.schedule.loop_nest import LoopNest, MapNest, Store
 from retrograd.schedule.ssa import LINEAR, SSAOp, SSAValue
 
 
@@ -35,3 +37,26 @@ def _step(v: SSAValue, known: Mapping[SSAValue, int | Dim | None]) -> int | Dim 
             return a * y.attr
         return b * x.attr if x.op is SSAOp.SIZE and a == 0 else None
     return a + b if v.op is SSAOp.IADD else a - b
+
+
+def in_groups(nest: LoopNest) -> tuple[list[Store], list[list[Store]]]:
+    """The stores of a map that stand alone, and groups of those that fill memory in turn: as many
+    as each is elements apart from one iteration to the next, one behind the other."""
+    if not isinstance(nest, MapNest) or nest.vec < 0:
+        return list(nest.stores), []
+    known: dict[SSAValue, AffineIndex | None] = {}
+    forms = [linear(s.offset, known) for s in nest.stores]
+    alone, groups, i = list[Store](), list[list[Store]](), 0
+    while i < len(forms):
+        form, first = forms[i], nest.stores[i]
+        apart = form.steps.get(nest.vec, 0) if form else 0
+        count = apart if isinstance(apart, int) and apart > 1 else 1
+        group = [s for s in nest.stores[i : i + count] if s.buffer is first.buffer]
+        wanted = [AffineIndex(form.start + k, form.steps) for k in range(count)] if form else []
+        if count > 1 and len(group) == count and forms[i : i + count] == wanted:
+            groups.append(group)
+            i += count
+        else:
+            alone.append(first)
+            i += 1
+    return alone, groups

@@ -38,8 +38,7 @@ def mapping(w: KernelEmitter, nest: LoopNest) -> None:
     w.begin(nest)
 
     def inside(_: Carried) -> Carried:
-        for store in nest.stores:
-            w.write(w.vector(store.value), store)
+        _write(w, [w.vector(store.value) for store in nest.stores])
         return []
 
     domain = domain_of(w)
@@ -58,6 +57,19 @@ def mapping(w: KernelEmitter, nest: LoopNest) -> None:
     emit_loops(w, 0, last, row)
 
 
+def _write(w: KernelEmitter, values: Sequence[str]) -> None:
+    """Values of all stores of a map."""
+    of = dict(zip(w.nest.stores, values, strict=True))
+    groups = w.in_turn if w.lanes > 1 else [[s] for group in w.in_turn for s in group]
+    for store in w.alone:
+        w.write(of[store], store)
+    for group in groups:
+        if len(group) == 1:
+            w.write(of[group[0]], group[0])
+        else:
+            w.write_in_turn([of[s] for s in group], group)
+
+
 def _fill(w: KernelEmitter, domain: MaskedDomain, part: tuple[str, str]) -> None:
     """A part of a row that a mask hides: its number, and nothing is computed."""
     nest, last = w.nest, len(w.nest.loops) - 1
@@ -70,8 +82,8 @@ def _fill(w: KernelEmitter, domain: MaskedDomain, part: tuple[str, str]) -> None
             todo.append(v)
 
     def inside(_: Carried) -> Carried:
-        for store, number in zip(nest.stores, domain.fill, strict=True):
-            w.write(types.literal(number, store.value.dtype, w.lanes), store)
+        numbers = zip(nest.stores, domain.fill, strict=True)
+        _write(w, [types.literal(n, store.value.dtype, w.lanes) for store, n in numbers])
         return []
 
     w.levels[last + 1] = [v for v in computed if v in places]

@@ -42,12 +42,14 @@ class LibCallBuilder(Elements):
         sizes: Sequence[int | None],
         key: str,
         paired: bool = False,
+        lanes: int = 16,
     ) -> None:
         super().__init__(declare, dtype, paired)
         self.data = [f"%p{i}" for i in range(data)]
         self.sizes: list[Size] = [f"%n{i}" if n is None else n for i, n in enumerate(sizes)]
         self.work = "%work"
         self.key = key
+        self.lanes = lanes  # floats in a vector register
 
     # -- arithmetic of sizes ------------------------------------------------------------------
     def add(self, a: Size, b: Size) -> Size:
@@ -263,17 +265,20 @@ Emit = Callable[[LibCallBuilder], None]
 # What writes the body of a routine's helper function, by the name that
 # `passes/lowering/libcall.py` gives it.
 ROUTINES: dict[str, Emit] = {}
-# Those written for their sizes alone, where these are small.
+# Those written for their sizes alone, where these are small, and those that always are.
 STRAIGHT: set[str] = set()
+FIXED: set[str] = set()
 
 
-def routine(name: str, *, straight: bool = False) -> Callable[[Emit], Emit]:
+def routine(name: str, *, straight: bool = False, fixed: bool = False) -> Callable[[Emit], Emit]:
     """A decorator that enters what writes the routine of a name."""
 
     def enter(emit: Emit) -> Emit:
         ROUTINES[name] = emit
         if straight:
             STRAIGHT.add(name)
+        if fixed:
+            FIXED.add(name)
         return emit
 
     return enter
@@ -281,7 +286,7 @@ def routine(name: str, *, straight: bool = False) -> Callable[[Emit], Emit]:
 
 def helper(
     w: FunctionBuilder, name: str, emit: Emit, dtype: DType, data: int, sizes: Sequence[int | None],
-    key: str = "", paired: bool = False,
+    key: str = "", paired: bool = False, lanes: int = 16,
 ) -> str:  # fmt: skip
     """The symbol of a routine's function, which becomes known to the module. Sizes that are given
     here are the only ones that it is for; if `paired`, it is for complex numbers."""
@@ -292,7 +297,7 @@ def helper(
         else ""
     )
     symbol = f"call.{short}.{'c' if paired else ''}{dtype.code}{known}"
-    for text in _definition(symbol, emit, dtype, data, tuple(sizes), key, paired):
+    for text in _definition(symbol, emit, dtype, data, tuple(sizes), key, paired, lanes):
         w.declare(text)
     return symbol
 
@@ -300,10 +305,11 @@ def helper(
 @cache
 def _definition(
     symbol: str, emit: Emit, dtype: DType, data: int, sizes: tuple[int | None, ...], key: str,
-    paired: bool,
+    paired: bool, lanes: int,
 ) -> Sequence[str]:  # fmt: skip
     known: dict[str, None] = {}
-    w = LibCallBuilder(lambda text: known.update({text: None}), dtype, data, sizes, key, paired)
+    w = LibCallBuilder(lambda text: known.update({text: None}), dtype, data, sizes, key, paired,
+                       lanes)  # fmt: skip
     emit(w)
     parameters = [f"ptr {p}" for p in (*w.data, w.work)]
     parameters += [f"i64 %n{i}" for i in range(len(sizes))]

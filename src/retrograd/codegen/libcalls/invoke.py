@@ -9,6 +9,7 @@ from retrograd.codegen.emit.loops import Carried, emit_loops
 from retrograd.codegen.emit.nest_emitters import emits_nest
 from retrograd.codegen.libcalls import (  # noqa: F401  (their routines)
     eigen_svd,
+    fourier,
     inverse,
     lapack,
     least_squares,
@@ -16,12 +17,14 @@ from retrograd.codegen.libcalls import (  # noqa: F401  (their routines)
     python_callback,
     toposort,
 )
-from retrograd.codegen.libcalls.builder import ROUTINES, STRAIGHT, Emit, helper
+from retrograd.codegen.libcalls.builder import FIXED, ROUTINES, STRAIGHT, Emit, helper
 from retrograd.errors import BackendError
 from retrograd.passes.lowering.libcall import PAIRED, PYTHON
 from retrograd.schedule.loop_nest import CallNest
 from retrograd.schedule.ssa import SSAValue
 from retrograd.tuning import TUNING
+
+BRIEF_LANES = 8  # of routines that have vectors, in programs that have none
 
 
 @emits_nest(CallNest)
@@ -49,7 +52,10 @@ def call(w: KernelEmitter, nest: CallNest) -> None:
     else:
         raise BackendError(f"the llvm backend has no routine {name!r}")
     dtype = data[-1].type.dtype
-    symbol = helper(w, name, emit, dtype, len(data), _known(name, nest.sizes), key, paired)
+    # Vectors serve programs that are written quickly, too: there is as much of this text with them.
+    lanes = w.machine.width if w.machine.width > 1 else BRIEF_LANES
+    known = _known(name, nest.sizes)
+    symbol = helper(w, name, emit, dtype, len(data), known, key, paired, lanes)
     sizes = [w.scalar(s) for s in nest.sizes]
 
     def inside(_: Carried) -> Carried:
@@ -70,6 +76,8 @@ def call(w: KernelEmitter, nest: CallNest) -> None:
 def _known(name: str, sizes: Sequence[SSAValue]) -> list[int | None]:
     """The sizes that a routine is written for: small ones, where that makes straight code of it."""
     numbers = [s.attr for s in sizes]
+    if name in FIXED:
+        return numbers
     if name in STRAIGHT and all(
         isinstance(n, int) and n <= TUNING.unrolled_matrix_rows for n in numbers
     ):

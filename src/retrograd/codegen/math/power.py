@@ -138,6 +138,7 @@ _SIMPLE: dict[float, Callable[[Term], Term]] = {
     2.0: lambda x: x * x,
     3.0: lambda x: x * x * x,
     -1.0: lambda x: 1.0 / x,
+    -2.0: lambda x: 1.0 / x / x,  # a square may be too large or too small where this is not
     0.5: _root,
     -0.5: _inverse_root,
 }

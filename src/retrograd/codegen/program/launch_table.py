@@ -211,7 +211,7 @@ class LaunchTable:
             slots.append(self.module.slots.status)
         if call.polls:
             slots.append(self.module.slots.status + STOP_AT)
-        return slots
+        return [*slots, *call.constants]
 
 
 def _operation(number: int, rest: Sequence[int]) -> list[int]:

@@ -21,6 +21,7 @@ from retrograd.codegen.launch_layout import FIRST_AT, NODES_AT, STOP_AT
 from retrograd.codegen.libcalls import invoke  # noqa: F401
 from retrograd.codegen.program.control_flow import ControlFlowEmitter
 from retrograd.codegen.program.launch_table import LaunchTable, words
+from retrograd.codegen.program.merge_functions import merge_functions
 from retrograd.codegen.program.module_context import KernelCall, ModuleContext
 from retrograd.codegen.program.parallel_control_flow import TEAM, ParallelControlFlowEmitter
 from retrograd.codegen.program.register_scan import RegisterScanEmitter, of_numbers
@@ -57,6 +58,8 @@ class ModuleEmitter(ModuleContext):
             for size in group.sizes:
                 self.slots.of(size)
             self.calls.append([self._call(kernel, group) for kernel in group.kernels])
+        if not (self.region_dims or self.inner_calls or self._tables or self.parts):
+            self.functions, self.calls = merge_functions(self.functions, self.calls)
 
     def _call(self, kernel: Kernel, group: TileGroup) -> KernelCall:
         """The function of a kernel, and what it is called with."""

@@ -54,7 +54,7 @@ class Slots:
 @dataclass(frozen=True, slots=True)
 class KernelCall:
     """The number of a kernel's function, and its arguments. `check` is the number of an index
-    check, or 0."""
+    check, or 0; `constants` are words behind the slots, see `merge_functions.py`."""
 
     function: int
     arguments: list[Buffer | Dim]
@@ -62,6 +62,12 @@ class KernelCall:
     number: int  # of the kernel
     region: bool = False  # its result says itself what failed
     polls: bool = False  # it looks now and then if the run is to stop
+    constants: Sequence[int] = ()
+
+    @property
+    def slots(self) -> int:
+        """How many slots it is called with."""
+        return len(self.arguments) + (self.check > 0) + self.polls
 
 
 class ModuleContext(ABC):

@@ -1,12 +1,14 @@
 """Functions that sort words, as LLVM text; `sort.py` says how numbers become words.
 
-A word is an unsigned integer. NumPy sorts those of 32 and 64 bits; others are sorted by insertion
+A word is an unsigned integer. NumPy sorts those of 32 and 64 bits, but for many of them on CPUs on
+which it is slow; others are sorted by insertion
 where there are few, else by radix from the lowest digit to the highest, which skips digits in which
 all words agree.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -24,21 +26,35 @@ DTYPES = {
 DIGITS = 1 << TUNING.radix_bits
 
 
-def sorted_by_numpy(w: FunctionBuilder, kind: str, count: str) -> bool:
-    """Sort numbers at `a` in place, where NumPy does that for their dtype."""
+def sorted_by_numpy(
+    w: FunctionBuilder, kind: str, count: str, slow: bool, other: Callable[[], None]
+) -> None:
+    """Sort numbers at `a` in place, by NumPy where it does that for their dtype, the `other` way
+    where not; also where there are many, if NumPy is `slow`."""
     symbol = f"{SORT}{kind}"
     if symbol not in DTYPES:
-        return False
+        other()
+        return
+    few, many, on = w.label(), w.label(), w.label()
+    if slow:
+        most = TUNING.numpy_sort_elements
+        w.branch(w.new(f"icmp sle i64 {count}, {most}"), few, many)
+        w.start_block(few)
     w.declare(f"i32 @{symbol}(ptr, i64, ptr)")
     w.line(f"call i32 @{symbol}(ptr %a, i64 {count}, ptr null)")
-    return True
+    if slow:
+        w.jump(on)
+        w.start_block(many)
+        other()
+        w.jump(on)
+        w.start_block(on)
 
 
 @cache
-def sorter(bits: int, low: int) -> tuple[str, ...]:
+def sorter(bits: int, low: int, slow: bool = False) -> tuple[str, ...]:
     """The declarations of `@sort.uBITS.LOW(a, b, n)`, which sorts `n` words at `a` by their bits
     from `low` on, and of what it calls; `b` is as much memory to work in. The bits below `low` are
-    in order already, or the same."""
+    in order already, or the same. `slow`: whether NumPy is, on the CPU at hand."""
     name = f"sort.u{bits}.{low}"
     found: dict[str, None] = {}
 
@@ -47,16 +63,19 @@ def sorter(bits: int, low: int) -> tuple[str, ...]:
         found[f"{head} {{\n{w.text()}\n}}"] = None
 
     w = FunctionBuilder(lambda text: found.setdefault(text))
-    if not sorted_by_numpy(w, f"u{bits}", "%n"):
-        few, many = w.label(), w.label()
+
+    def by_radix() -> None:
+        few, many, on = w.label(), w.label(), w.label()
         w.branch(w.new(f"icmp sle i64 %n, {TUNING.insertion_sort_words}"), few, many)
-        w.start_block(few)
-        w.line(f"call void @{name}.few(ptr %a, i64 %n)")
-        w.line("ret void")
-        w.start_block(many)
-        w.line(f"call void @{name}.many(ptr %a, ptr %b, i64 %n)")
+        for label, own in ((few, "few(ptr %a, i64 %n)"), (many, "many(ptr %a, ptr %b, i64 %n)")):
+            w.start_block(label)
+            w.line(f"call void @{name}.{own}")
+            w.jump(on)
+        w.start_block(on)
         define(".few", "ptr %a, i64 %n", _insertion(bits))
         define(".many", "ptr %a, ptr %b, i64 %n", _radix(bits, low))
+
+    sorted_by_numpy(w, f"u{bits}", "%n", slow, by_radix)
     w.line("ret void")
     define("", "ptr %a, ptr %b, i64 %n", w)
     return tuple(found)

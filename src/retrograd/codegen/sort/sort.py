@@ -31,7 +31,7 @@ def sort(w: KernelEmitter, nest: SortNest) -> None:
     (store,), (spare,) = nest.stores, nest.work
     dtype = store.buffer.type.dtype
     w.begin(nest)
-    name, definitions = row_sorter(dtype, nest.descending)
+    name, definitions = row_sorter(dtype, nest.descending, w.machine.slow_compress)
     for text in definitions:
         w.declare(text)
 
@@ -45,9 +45,9 @@ def sort(w: KernelEmitter, nest: SortNest) -> None:
 
 
 @cache
-def row_sorter(dtype: DType, descending: bool) -> tuple[str, tuple[str, ...]]:
+def row_sorter(dtype: DType, descending: bool, slow: bool) -> tuple[str, tuple[str, ...]]:
     """The name of the function that sorts `n` elements at `a`, with as many at `b` to work in, and
-    the definitions it needs."""
+    the definitions it needs. `slow`: whether NumPy is, on the CPU at hand."""
     bits = 8 * dtype.itemsize
     name = f"sort.{dtype.code}.{'down' if descending else 'up'}"
     found: dict[str, None] = {}
@@ -66,12 +66,15 @@ def row_sorter(dtype: DType, descending: bool) -> tuple[str, tuple[str, ...]]:
         w.start_block(on)
         count = w.new(f"phi i64 [ %n, %{before} ], [ {some}, %{aside} ]")
         front = w.new(f"phi i64 [ 0, %{before} ], [ {front}, %{aside} ]")
-    if not sorted_by_numpy(w, dtype.code, count):
-        for text in sorter(bits, 0):
+
+    def by_keys() -> None:
+        for text in sorter(bits, 0, slow):
             w.declare(text)
         _each(w, dtype, count, turned=False)
         w.line(f"call void @sort.u{bits}.0(ptr %a, ptr %b, i64 {count})")
         _each(w, dtype, count, turned=True)
+
+    sorted_by_numpy(w, dtype.code, count, slow, by_keys)
     if descending:
         _reverse(w, dtype, count)
     if dtype.is_float:
@@ -215,7 +218,7 @@ def argsort(w: KernelEmitter, nest: ArgSortNest) -> None:
     half = max(32, 8 * source.type.dtype.itemsize)
     bits = 2 * half
     kind = f"i{bits}"
-    for text in sorter(bits, half):
+    for text in sorter(bits, half, w.machine.slow_compress):
         w.declare(text)
     w.begin(nest)
     words = work[0] if len(work) > 1 else store.buffer

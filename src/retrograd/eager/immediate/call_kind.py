@@ -23,6 +23,7 @@ from retrograd.eager.trace_cache import Slot, TraceNode, TraceSite, kept_for_gra
 from retrograd.eager.trace_program import TraceProgram
 from retrograd.eager.weak_types import is_weak
 from retrograd.errors import RetrogradError
+from retrograd.gc_paused import gc_paused
 from retrograd.ir import (
     Dim,
     DType,
@@ -281,7 +282,7 @@ class CallKind:
         key = current_backend(), given, at, more
         found = self._backward.get(key)
         if found is None:
-            with LOCK:
+            with LOCK, gc_paused():
                 found = self._backward[key] = self._plan(given, at, more)
         return found
 
@@ -416,7 +417,7 @@ def kind_of(
     found = _BY_SHAPES.get((call, dtypes, shapes), _BY_SHAPES)
     if found is not _BY_SHAPES:
         return found  # type: ignore[return-value]
-    with LOCK:
+    with LOCK, gc_paused():
         found = _generalized(call, dtypes, shapes, arguments, weights)
         if len(_BY_SHAPES) >= TUNING.remembered_calls:
             _BY_SHAPES.clear()

@@ -52,8 +52,9 @@ from retrograd.tuning import TUNING
 Operands = tuple[list[Any], list[Edge], bool, bool]
 
 
-def operands_of(handles: Sequence[LazyTensor]) -> Operands | None:
-    """Tensors as operands; None where a call with them has to be recorded."""
+def operands_of(handles: Sequence[LazyTensor], live: list[Any] | None = None) -> Operands | None:
+    """Tensors as operands; None where a call with them has to be recorded. Arrays that others can
+    edit are copied, but for a call that keeps none of them: then they are listed in `live`."""
     arrays: list[Any] = []
     leaves: list[Edge] = []
     tracked = freed = False
@@ -70,12 +71,14 @@ def operands_of(handles: Sequence[LazyTensor]) -> Operands | None:
             if state.__class__ is TraceNode:
                 if not _settled(h):
                     return None
-                return operands_of(handles)
+                return operands_of(handles, live)
             if not isinstance(state, Node):
                 state = h.leaf_or_node  # an error: it was donated
             if not isinstance(state.prim, ConcreteLeaf):
                 if not isinstance(state.prim, Constant) or h._requires_grad or h._buffer.ordered:
                     return None
+                if state.prim.array is None and state.type.dim_names:
+                    return None  # of a size that has only a name
                 array = state.prim.filled()
                 if state.prim.array is None:  # too large to be kept but by the tensor
                     h.become_leaf(array)
@@ -85,7 +88,9 @@ def operands_of(handles: Sequence[LazyTensor]) -> Operands | None:
             prim: Any = state.prim
             if h._buffer.ordered:
                 return None
-            if prim.shared:
+            if prim.shared and live is not None:
+                live.append(prim.array)
+            elif prim.shared:
                 state = h.node
                 prim = state.prim
             if h._requires_grad or prim.freed:
@@ -108,7 +113,9 @@ def run_call(
     may be sizes; there may be a number that the program takes as it comes."""
     if _is_long(CURRENT.run):
         return MISSED
-    found = operands_of(handles)
+    # Of what no gradient goes through nothing is kept.
+    live: list[Any] | None = None if True in [h._requires_grad for h in handles] else []
+    found = operands_of(handles, live)
     if found is None:
         return MISSED
     given = found[0]
@@ -135,7 +142,7 @@ def run_call(
         given += [np.empty(n, np.bool_) if kind.is_sized else None for n in ints]
     except MemoryError:
         return MISSED
-    return _run(kind, handles, found, ints, numbers, shapes)
+    return _run(kind, handles, found, ints, numbers, shapes, live or ())
 
 
 def _is_long(run: Run | None) -> bool:
@@ -159,7 +166,8 @@ def _count(what: Iterable[int], edges: Sequence[Edge], nodes: int) -> None:
         run.mix(x)
     for edge in edges:
         if isinstance(edge, Output) and edge.call is not None:
-            run.mix(edge.call.number - run.start)
+            # Not by their numbers, of which tracing a function for the first time takes some.
+            run.mix(edge.call.position if edge.call.run is run else -1)
 
 
 def run_slice(f: Callable[..., Any], x: LazyTensor, key: Any) -> Any:
@@ -256,8 +264,10 @@ def _distinct(
 
 def _run(
     kind: CallKind, handles: Sequence[LazyTensor], found: Operands, ints: Sequence[int],
-    numbers: Sequence[float], shapes: Any,
+    numbers: Sequence[float], shapes: Any, live: Sequence[Any] = (),
 ) -> Any:  # fmt: skip
+    """The result of a kind of call. None shares memory with the `live` arrays, which others can
+    edit."""
     given, edges, tracked, freed = found
     tracked = tracked and any(y.floating for y in kind.outputs)
     named = dict(enumerate(numbers))
@@ -271,6 +281,8 @@ def _run(
         kind, tracked, given, named, kind.pattern.sizes(shapes)
     ):
         run.offered = kind.kernel
+    for array in live:
+        results = [y.copy() if np.may_share_memory(y, array) else y for y in results]
     if not (tracked or freed):
         return _held(kind.result, dict(zip(kind.outputs, results, strict=False)), handles)
     call = None

@@ -36,6 +36,7 @@ class Call(CallBase):
     edges: tuple[Edge, ...]
     freed: bool  # whether backward() has gone through an operand
     number: int
+    position: int  # in the run
     run: Any  # the `Run` that it was part of
     scope: str
     nodes: Any  # those of its results, if somebody has asked

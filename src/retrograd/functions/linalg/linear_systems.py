@@ -324,7 +324,8 @@ def expm(x: ArrayLike, /) -> Any:
 
 @op_function
 def matrix_power(x: ArrayLike, n: int, /) -> Any:
-    """The n-th power of square matrices; of the inverse, where n is negative.
+    """The n-th power of square matrices; of the inverse, where n is negative. Integers stay ones
+    where it is not.
 
     `[..., n, n]` to the same. `ShapeError` for matrices that are not square, `LinAlgError` for a
     negative power of a singular one.
@@ -333,9 +334,11 @@ def matrix_power(x: ArrayLike, n: int, /) -> Any:
     >>> rg.linalg.matrix_power([[1.0, 1.0], [0.0, 1.0]], 3).tolist()
     [[1.0, 3.0], [0.0, 1.0]]
     """
-    (x,) = matrices("matrix_power", x)
-    square("matrix_power", x)
     times = integer(n, "matrix_power: the power")
+    given = as_node(x)
+    (x,) = matrices("matrix_power", given)
+    square("matrix_power", x)
+    x = given if times >= 0 and given.dtype.is_integer else x
     if times == 0:
         return matrix.identity(x.type)
     x = inv(x) if times < 0 else x

@@ -35,7 +35,7 @@ INFINITY = float("inf")
 def vector_norm(
     x: ArrayLike,
     /,
-    ord: int | float = 2,
+    ord: int | float | None = 2,
     *,
     axis: Any = None,
     keepdims: bool = False,
@@ -47,7 +47,7 @@ def vector_norm(
     The Euclidean norm is scaled by the largest element, so squares neither overflow nor underflow.
     The gradient where the norm is 0 is 0, and so are derivatives beyond. Elements that are 0 beside
     others have the derivatives that there are, to every order for even `ord`. Of complex numbers it
-    is a real number.
+    is a real number. None is 2.
 
     `[..., n]` to `[...]`, over all axes by default; sizes of 1 stay under `keepdims`. `AxisError`
     for an axis that x does not have.
@@ -56,10 +56,12 @@ def vector_norm(
     >>> rg.vector_norm([3.0, 4.0]).item(), rg.vector_norm([3.0, 4.0], ord=1).item()
     (5.0, 7.0)
     """
+    if isinstance(ord, str):
+        raise OptionError(f"vector_norm: ord is a number, not {ord!r}; see matrix_norm")
     x = promote_to_float(x)
     axis, keepdims = reduced(axis, dim, keepdims, keepdim)
     axes = normal_axes(axis, x.type.rank, "vector_norm")
-    norm = el.cast(_norm(widened(x), axes, ord), x.dtype.real)
+    norm = el.cast(_norm(widened(x), axes, 2 if ord is None else ord), x.dtype.real)
     return keep_dims(norm, x.shape, axes, keepdims)
 
 

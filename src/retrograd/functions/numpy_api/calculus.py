@@ -173,6 +173,8 @@ def trapezoid(
     axis = one_axis(axis, dim, -1)
     at = normal_axis(axis, y.type.rank, "trapezoid")
     n = y.shape[at]
+    if n == 0:  # no trapezoid
+        return reductions.sum(y, axis=at)
     both = slice_axis(y, at, 1, n) + slice_axis(y, at, 0, n - 1)
     if x is None:
         return f.multiply(f.multiply(reductions.sum(both, axis=at), 0.5), dx)
@@ -223,6 +225,8 @@ def unwrap(
     whole = p.dtype.is_integer and isinstance(period, int)
     p = p if whole else promote_to_float(p)
     at = normal_axis(axis, p.type.rank, "unwrap")
+    if p.shape[at] == 0:
+        return p
     steps = scans.diff(p, axis=at)
     limit = period / 2 if discont is None else discont
     if whole:

@@ -121,7 +121,7 @@ def piecewise(
     funclist: Sequence[Callable[..., Any] | float],
     *args: Any,
     **kw: Any,
-) -> Any:
+) -> Tensor:
     """A function given in pieces: where a condition is true, the function (or number) of the same
     place; one function more is for the rest, which is 0 otherwise. Of several true conditions the
     last counts.
@@ -150,7 +150,7 @@ def piecewise(
     return y
 
 
-def extract(condition: ArrayLike, arr: ArrayLike) -> Any:
+def extract(condition: ArrayLike, arr: ArrayLike) -> Tensor:
     """The elements of arr, flattened, where the condition, flattened, is true.
 
     A vector `[k]`. It depends on the values of the condition: `TraceError` where it is traced.
@@ -164,7 +164,7 @@ def extract(condition: ArrayLike, arr: ArrayLike) -> Any:
     return x.reshape((-1,))[mask.reshape((-1,))]
 
 
-def flatnonzero(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) -> Any:
+def flatnonzero(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) -> Tensor:
     """The positions, int64, of what is not zero in the flattened x; see `nonzero`.
 
     A vector `[k]`. Without `size` in a traced function it is a `TraceError`.
@@ -423,8 +423,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Tensor, ...]:
     return diag_indices(as_known(shape[0]), len(shape))
 
 
-@op_function_of_several
-def ix_(*arrays: ArrayLike) -> tuple[Node, ...]:
+def ix_(*arrays: ArrayLike) -> tuple[Tensor, ...]:
     """Index arrays of a grid: `x[rg.ix_(rows, columns)]` are the crossings. Masks count as the
     positions where they are true.
 
@@ -435,6 +434,12 @@ def ix_(*arrays: ArrayLike) -> tuple[Node, ...]:
     >>> rg.arange(9).reshape(3, 3)[rg.ix_([0, 2], [1])].tolist()
     [[1], [7]]
     """
+    tensors = [asarray(a) for a in arrays]
+    return tuple(_ix(*(flatnonzero(t) if t.dtype == bool_ and t.ndim == 1 else t for t in tensors)))
+
+
+@op_function_of_several
+def _ix(*arrays: ArrayLike) -> tuple[Node, ...]:
     nodes = [as_node(a) for a in arrays]
     if any(n.type.rank != 1 for n in nodes):
         raise ShapeError(f"ix_ takes vectors, not {', '.join(str(n.type) for n in nodes)}")

@@ -15,13 +15,14 @@ from retrograd.functions.creation import asarray
 from retrograd.functions.manipulation import stack
 from retrograd.functions.scans import diff
 from retrograd.functions.sorting import searchsorted
+from retrograd.tensor_type import Tensor
 
 WAYS = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 
 
 def histogram_bin_edges(
     x: Any, bins: Any = 10, range: tuple[float, float] | None = None, weights: Any = None
-) -> Any:
+) -> Tensor:
     """The edges of the bins of a histogram; see `histogram`. `bins` may also name a way to choose
     their number ("auto", "fd", "sqrt", ...), which takes values that are known.
 

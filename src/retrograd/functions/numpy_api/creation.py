@@ -13,7 +13,8 @@ from retrograd.functions import elementwise as f
 from retrograd.functions.broadcasting import normal_axis
 from retrograd.functions.creation import asarray, linspace, ones
 from retrograd.functions.manipulation import expand_dims, moveaxis, stack, tril
-from retrograd.ir import as_dtype, as_shape, float32, int64
+from retrograd.ir import as_dtype, as_shape, float32, int64, product
+from retrograd.tensor_type import Tensor
 
 
 @respells
@@ -25,7 +26,7 @@ def logspace(
     base: Any = 10.0,
     dtype: Any = None,
     axis: int = 0,
-) -> Any:
+) -> Tensor:
     """`base ** y` for num evenly spaced y from start to stop; differentiable in all three.
 
     A vector `[num]`; where the ends are arrays, a new axis of that size in their shape.
@@ -47,7 +48,7 @@ def geomspace(
     endpoint: bool = True,
     dtype: Any = None,
     axis: int = 0,
-) -> Any:
+) -> Tensor:
     """num numbers from start to stop of which each is the same multiple of the one before;
     differentiable in both, which have one sign or are complex.
 
@@ -65,7 +66,7 @@ def geomspace(
     return y if dtype is None else f.astype(y, dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float32) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float32) -> Tensor:
     """Ones on and below diagonal k of a matrix, zeros above.
 
     `[N, M]`, square by default. `ShapeError` for a negative size.
@@ -97,7 +98,7 @@ def indices(dimensions: Any, dtype: Any = int64, sparse: bool = False) -> Any:
 
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
-) -> Any:
+) -> Tensor:
     """The results of a function of vectors, called for each row along an axis. `rg.vmap` does the
     same in one call of the function.
 
@@ -112,7 +113,7 @@ def apply_along_axis(
     at = normal_axis(axis, x.ndim, "apply_along_axis")
     rows = moveaxis(x, at, -1)
     lead = rows.shape[:-1]
-    flat = rows.reshape((-1, rows.shape[-1]))
+    flat = rows.reshape((product(lead), rows.shape[-1]))
     if flat.shape[0] == 0:
         raise ShapeError(f"apply_along_axis {axis} of the shape {x.shape}: there is no row")
     found: Any = stack([asarray(func1d(flat[i], *args, **kwargs)) for i in range(flat.shape[0])])
@@ -122,7 +123,7 @@ def apply_along_axis(
     return moveaxis(found, source, tuple(range(at, at + len(inner)))) if inner else found
 
 
-def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tensor:
     """A reduction `func(x, axis)` over one axis after another; axes that it drops are kept with
     size 1.
 

@@ -521,7 +521,7 @@ def allclose(
     rtol: ArrayLike = 1e-5,
     atol: ArrayLike = 1e-8,
     equal_nan: bool = False,
-) -> Any:
+) -> Tensor:
     """Whether `isclose` holds everywhere: a boolean without axes.
 
     The shapes broadcast, or it is a `ShapeError`.
@@ -603,7 +603,7 @@ def _dtype_of(x: Any) -> DType:
     return found if isinstance(found, DType) else result_type(x)
 
 
-def real_if_close(a: ArrayLike, tol: float = 100) -> Any:
+def real_if_close(a: ArrayLike, tol: float = 100) -> Tensor:
     """The real parts, where the imaginary ones are all within `tol` machine epsilons of 0 (or
     `tol`, if that is not above 1); else a itself.
 

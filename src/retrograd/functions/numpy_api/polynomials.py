@@ -181,7 +181,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Any:
     return c
 
 
-def poly(seq_of_zeros: ArrayLike) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Tensor:
     """The coefficients of the polynomial with these zeros and the leading coefficient 1; of a
     square matrix, those of its characteristic polynomial.
 
@@ -209,7 +209,7 @@ def _poly(x: ArrayLike, /) -> Any:
     return c
 
 
-def roots(p: ArrayLike) -> Any:
+def roots(p: ArrayLike) -> Tensor:
     """The zeros of a polynomial, as the eigenvalues of its companion matrix: complex. Leading and
     trailing zeros of p are found by their values: `TraceError` in a traced function.
 

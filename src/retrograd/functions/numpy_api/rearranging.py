@@ -28,10 +28,12 @@ from retrograd.functions.linalg.tensor_equations import vander as ascending
 from retrograd.functions.manipulation import concat, flip, moveaxis, swapaxes, unstack
 from retrograd.functions.reductions import any as any_of
 from retrograd.functions.searching import flat
-from retrograd.ir import Dim, Node, as_shape, full
+from retrograd.ir import Dim, Node, as_shape, full, int64
+from retrograd.ops import elementwise as el
 from retrograd.ops.index import Gather
 from retrograd.ops.leaf import constant
 from retrograd.ops.shape import Concat, reshape, slice_axis
+from retrograd.tensor_type import Tensor
 
 
 @op_function
@@ -265,7 +267,7 @@ def column_stack(tup: Sequence[ArrayLike]) -> Any:
                        if x.type.rank < 2 else x for x in nodes))  # fmt: skip
 
 
-def block(arrays: Any) -> Any:
+def block(arrays: Any) -> Tensor:
     """Nested lists of arrays put together: the innermost along the last axis, those around them
     along the one before, and so on. Arrays get axes of size 1 in front as needed.
 
@@ -450,7 +452,7 @@ def _indexed(what: str, change: Callable[[], Any]) -> Any:
         raise IndexRangeError(f"{what}: {error}") from None
 
 
-def delete(x: ArrayLike, obj: Any, axis: int | None = None) -> Any:
+def delete(x: ArrayLike, obj: Any, axis: int | None = None) -> Tensor:
     """x without the elements at the given positions along an axis; None flattens first. `obj` is a
     position, a slice, a list of positions, or a mask.
 
@@ -471,7 +473,7 @@ def _delete(x: ArrayLike, obj: Any, axis: int | None, /) -> Any:
     return Gather(at)(x, constant(kept.astype(np.int64)))
 
 
-def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Any:
+def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Tensor:
     """x with the values inserted before the given positions along an axis; None flattens first.
     `obj` is a position, a slice, a list of positions, or a mask.
 
@@ -530,7 +532,7 @@ def resize(x: ArrayLike, new_shape: Any) -> Any:
     return Gather(0)(row, constant(places.astype(np.int64)))
 
 
-def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Any = None) -> Tensor:
     """x without the zeros at the front ("f"), the back ("b") or both along each axis.
 
     The shape follows from values: `TraceError` in a traced function. `OptionError` for
@@ -560,7 +562,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Any:
     """The Vandermonde matrix of a vector: its powers as columns, the highest first unless
     `increasing`; N of them, as many as elements by default.
 
-    `[n]` to `[n, N]`. `ShapeError` for anything but a vector.
+    `[n]` to `[n, N]`, integers as int64. `ShapeError` for anything but a vector.
 
     >>> import retrograd as rg
     >>> rg.vander([2.0, 3.0], 3).tolist()
@@ -569,6 +571,8 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Any:
     x = as_node(x)
     if x.type.rank != 1:
         raise ShapeError(f"vander takes a vector, not {x.type}; stacks of them: rg.linalg.vander")
+    if not x.dtype.is_inexact:  # powers of few bits overflow soon
+        x = el.cast(x, int64)
     powers = ascending(x, N=x.shape[0] if N is None else N)
     return powers if increasing else flip(powers, 1)
 

@@ -15,6 +15,7 @@ from retrograd.functions.creation import asarray
 from retrograd.functions.indexing import take
 from retrograd.functions.manipulation import concat
 from retrograd.functions.searching import isin
+from retrograd.tensor_type import Tensor
 
 
 def _vector(x: Any) -> Any:
@@ -73,7 +74,7 @@ def unique(
     return (values, *extra) if extra else values
 
 
-def union1d(x1: Any, x2: Any) -> Any:
+def union1d(x1: Any, x2: Any) -> Tensor:
     """The distinct elements of both, in ascending order.
 
     A vector `[k]`; the dtypes are promoted. `TraceError` in a traced function.
@@ -105,7 +106,7 @@ def intersect1d(x1: Any, x2: Any, assume_unique: bool = False, return_indices: b
     return values, *(asarray(np.asarray(i, np.int64)) for i in (first, second))
 
 
-def setdiff1d(x1: Any, x2: Any, assume_unique: bool = False) -> Any:
+def setdiff1d(x1: Any, x2: Any, assume_unique: bool = False) -> Tensor:
     """The distinct elements of x1 that do not occur in x2, in ascending order; those of x1 as they
     are, if they are distinct already (`assume_unique`).
 
@@ -119,7 +120,7 @@ def setdiff1d(x1: Any, x2: Any, assume_unique: bool = False) -> Any:
     return a[isin(a, x2, invert=True)]
 
 
-def setxor1d(x1: Any, x2: Any, assume_unique: bool = False) -> Any:
+def setxor1d(x1: Any, x2: Any, assume_unique: bool = False) -> Tensor:
     """The distinct elements that occur in one of both only, in ascending order.
 
     A vector `[k]`; the dtypes are promoted. `TraceError` in a traced function.

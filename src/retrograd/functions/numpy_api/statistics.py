@@ -25,8 +25,8 @@ from retrograd.functions.linalg.determinants import diagonal
 from retrograd.functions.manipulation import matrix_transpose, moveaxis
 from retrograd.functions.reductions import Axis, root, summed
 from retrograd.functions.searching import flat
-from retrograd.functions.sorting import METHODS
-from retrograd.ir import Node, as_dtype, float64, full, int64, product
+from retrograd.functions.sorting import METHODS, places_between
+from retrograd.ir import Node, TensorType, as_dtype, float64, full, int64, product
 from retrograd.ops import elementwise as el
 from retrograd.ops.complex import complex_, imag, real
 from retrograd.ops.index import gather_along
@@ -306,8 +306,8 @@ def nanmean(
     x: ArrayLike,
     /,
     axis: Axis = None,
-    *,
     keepdims: bool = False,
+    *,
     dim: Axis = None,
     keepdim: bool = False,
 ) -> Any:
@@ -411,7 +411,8 @@ def nanquantile(
     n = product(x.shape[i] for i in axes)
     lead = tuple(x.shape[i] for i in kept)
     rows = Sort(len(kept))(reshape(permute(x, (*kept, *axes)), (*lead, n)))  # NaN at the end
-    found = _of_rows(rows, shares, method)
+    nothing = TensorType(x.dtype, (*shares.shape, *lead))
+    found = full(float("nan"), nothing) if n == 0 else _of_rows(rows, shares, method)
     if not keepdims:
         return found
     shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape))
@@ -425,20 +426,10 @@ def _of_rows(rows: Node, shares: Node, method: str) -> Node:
     wide = (*lead, k)
     last = el.max(expand(count, wide, (len(lead),)) - 1, full(0, count.type.with_shape(wide)))
     share = expand(reshape(shares, (k,)), wide, range(len(lead)))
-    place = share * last
-    low, high = el.floor(place), el.ceil(place)
-    if method == "nearest":
-        low = high = el.round(place)
-    elif method in ("lower", "higher"):
-        low = high = low if method == "lower" else high
-    elif method == "linear":
-        one = full(1, place.type)
-        low = el.min(low, el.max(last - one, full(0, place.type)))
-        high = el.min(low + one, last)
-    a, b = (gather_along(rows, el.cast(p, int64), len(lead)) for p in (low, high))
-    if method in ("linear", "midpoint"):
-        apart = el.cast(el.ne(low, high), float64)
-        part = el.cast(place - low if method == "linear" else apart * 0.5, a.dtype)
+    low, high, part = places_between(share, last, method)
+    a = gather_along(rows, el.cast(low, int64), len(lead))
+    if part is not None:
+        b, part = gather_along(rows, el.cast(high, int64), len(lead)), el.cast(part, a.dtype)
         step = el.select(el.eq(a, b), full(0, a.type), b - a)
         a = el.select(part < 0.5, a + el.zmul(part, step), b - el.zmul(1 - part, step))
     y = as_node(moveaxis(a, len(lead), 0))

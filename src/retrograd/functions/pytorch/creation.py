@@ -149,7 +149,7 @@ def is_complex(x: Any, /) -> bool:
 
 
 @respells
-def numel(x: Any, /) -> Any:
+def numel(x: Any, /) -> int:
     """The number of elements of an array of any shape. `DTypeError` for what is no array.
 
     >>> import retrograd as rg

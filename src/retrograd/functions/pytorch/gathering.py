@@ -13,6 +13,7 @@ from retrograd.functions.indexing import take as take_at
 from retrograd.functions.manipulation import broadcast_arrays
 from retrograd.ir import Node, full
 from retrograd.ops import shape as ops
+from retrograd.tensor_type import Tensor
 
 
 def flat(x: Node) -> Node:
@@ -98,7 +99,7 @@ def take_along_dim(x: ArrayLike, /, indices: ArrayLike, dim: int | None = None) 
 
 
 @respells
-def masked_select(x: Any, mask: Any, /) -> Any:
+def masked_select(x: Any, mask: Any, /) -> Tensor:
     """The elements where a mask is true, in a row: `x[mask]` after both were broadcast.
 
     `[...]` to `[k]`. `ShapeError` where the shapes do not broadcast, `TraceError` while the mask is

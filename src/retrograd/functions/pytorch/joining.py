@@ -171,7 +171,7 @@ def combinations(x: ArrayLike, /, r: int = 2, with_replacement: bool = False) ->
 @respells
 def repeat_interleave(
     x: Any, /, repeats: Any, dim: int | None = None, *, output_size: int | None = None
-) -> Any:
+) -> Tensor:
     """Each element repeated along an axis; None flattens first: `repeat`.
 
     `[..., n, ...]` to `[..., sum(repeats), ...]`; where these are traced, `output_size` has to say

@@ -24,6 +24,7 @@ from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
 from retrograd.ops.leaf import Iota
 from retrograd.ops.scan import CumSum
+from retrograd.tensor_type import Tensor
 
 # How values meet what is there, by PyTorch's words.
 MODES = {"sum": "add", "prod": "multiply", "amax": "max", "amin": "min", "mean": "add"}
@@ -287,7 +288,7 @@ def index_reduce(
 
 
 @respells
-def index_put(x: Any, /, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+def index_put(x: Any, /, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """x with `x[indices]` replaced by values, or these added: `x.at[indices].set(values)`.
 
     The values broadcast to the shape of `x[indices]`, or it is a `ShapeError`; `IndexRangeError`

@@ -228,6 +228,8 @@ def cumulative_trapezoid(
     y = promote_to_float(y)
     at = normal_axis(dim, y.type.rank, "cumulative_trapezoid")
     n = y.shape[at]
+    if n == 0:  # nothing runs
+        return y
     mean = (ops.slice_axis(y, at, 1, n) + ops.slice_axis(y, at, 0, n - 1)) * 0.5
     if x is None:
         return scans.cumulative_sum(mean * dx, at)

@@ -14,29 +14,36 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import ArgumentError, DTypeError, GradientError, ShapeError, TraceError
+from retrograd.errors import (
+    ArgumentError,
+    DTypeError,
+    GradientError,
+    OptionError,
+    ShapeError,
+    TraceError,
+)
 
 _SAME = """
 all allclose any append apply_along_axis apply_over_axes argmax argmin argpartition argwhere
 array_equal array_equiv array_split astype atleast_1d atleast_2d atleast_3d average bincount block
-broadcast_to choose clip column_stack compress concat convolve corrcoef correlate
-count_nonzero cov cumprod cumsum cumulative_prod cumulative_sum delete diag diag_indices_from
-diagflat diff digitize dsplit dstack ediff1d einsum expand_dims extract flatnonzero flip fliplr
-flipud full_like geomspace gradient histogram2d histogram_bin_edges histogramdd hsplit hstack imag
-insert interp intersect1d iscomplex iscomplexobj isclose isin isneginf isposinf isreal isrealobj ix_
-kron lexsort logspace matrix_transpose max mean median meshgrid min moveaxis nan_to_num nanargmax
-nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile
-nanstd nansum nanvar nonzero ones_like pad partition percentile permute_dims piecewise poly polyadd
-polyder polydiv polyfit polyint polymul polysub polyval prod ptp quantile ravel ravel_multi_index
-real real_if_close repeat reshape resize roll rollaxis roots rot90 searchsorted select setdiff1d
-setxor1d sinc sort_complex squeeze stack std sum swapaxes take_along_axis tensordot tile trapezoid
-tril tril_indices_from trim_zeros triu triu_indices_from union1d unique unique_all unique_counts
-unique_inverse unique_values unravel_index unstack unwrap vander var vsplit vstack zeros_like
+broadcast_to choose clip column_stack compress convolve corrcoef correlate count_nonzero cov cumprod
+cumsum cumulative_prod cumulative_sum delete diag diag_indices_from diagflat diff digitize dsplit
+dstack ediff1d einsum expand_dims extract flatnonzero flip fliplr flipud geomspace gradient
+histogram2d histogram_bin_edges histogramdd hsplit hstack imag insert interp intersect1d iscomplex
+iscomplexobj isclose isin isneginf isposinf isreal isrealobj ix_ kron lexsort logspace
+matrix_transpose max mean median min moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum
+nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar nonzero pad
+partition percentile permute_dims piecewise poly polyadd polyder polydiv polyfit polyint polymul
+polysub polyval prod ptp quantile ravel ravel_multi_index real real_if_close repeat resize roll
+rollaxis roots rot90 searchsorted select setdiff1d setxor1d sinc sort_complex squeeze std sum
+swapaxes tensordot tile trapezoid tril tril_indices_from trim_zeros triu triu_indices_from union1d
+unique unique_all unique_counts unique_inverse unique_values unravel_index unstack unwrap vander var
+vsplit vstack
 linalg.cholesky linalg.cond linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh
 linalg.eigvals linalg.eigvalsh linalg.inv linalg.matmul linalg.matrix_norm linalg.matrix_power
-linalg.matrix_rank linalg.matrix_transpose linalg.multi_dot linalg.norm linalg.outer linalg.pinv
-linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.tensorinv
-linalg.tensorsolve linalg.trace linalg.vecdot linalg.vector_norm
+linalg.matrix_transpose linalg.multi_dot linalg.norm linalg.outer linalg.pinv linalg.slogdet
+linalg.solve linalg.svdvals linalg.tensordot linalg.tensorinv linalg.tensorsolve linalg.trace
+linalg.vecdot linalg.vector_norm
 fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft
 fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn
 """
@@ -52,8 +59,7 @@ STARTED = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 # Functions of the same name and meaning: what comes by position comes in the same order, and what
 # has the same name means the same.
 SAME = frozenset(_SAME.split())
-RENAMED = {"amax": "max", "amin": "min", "concatenate": "concat",
-           "ddof": "correction"}  # fmt: skip
+RENAMED = {"amax": "max", "amin": "min", "ddof": "correction"}
 # Arguments that say how a result is to be computed, not which it is.
 HOW = frozenset({"casting", "kind", "optimize", "order", "overwrite_input", "subok"})
 
@@ -162,13 +168,23 @@ def _selected(
     a, where = space.asarray(a), space.asarray(where)
     if name in ("mean", "var", "std"):
         placed = {"dtype": args[0]} if args else {}
-        return _moment(space, name, a, axis, where, options | placed)
+        dtype = (options | placed).pop("dtype", None)
+        a = a if dtype is None else space.astype(a, dtype)
+        options.pop("dtype", None)
+        return _moment(space, name, a, axis, where, options)
     left_out = UNSELECTED[name]
     if left_out is None and initial is None:
         raise ArgumentError(f"np.{name} with a mask wants an initial value, as it may be empty")
     chosen = space.where(where, a, initial if left_out is None else left_out)
+    chosen = space.astype(chosen, a.dtype)
+    if left_out is None and chosen.size == 0:  # of no elements there is the initial value
+        one = np.broadcast_to(np.zeros((), bool), chosen.shape)
+        shape = getattr(one, name)(axis, *args, initial=False, **options).shape
+        return space.full(shape, initial, dtype=a.dtype)
     found = getattr(np, name)(chosen, axis, *args, **options)
-    return found if initial is None else getattr(space, STARTED[name])(found, initial)
+    if initial is None:
+        return found
+    return space.astype(getattr(space, STARTED[name])(found, initial), found.dtype)
 
 
 def _moment(space: Any, name: str, a: Any, axis: Any, where: Any, options: Any) -> Any:
@@ -181,12 +197,92 @@ def _moment(space: Any, name: str, a: Any, axis: Any, where: Any, options: Any) 
     found = np.sum(space.where(where, a, 0), axis, keepdims=True) / count
     if name != "mean":
         squares = space.square(space.abs(a - found))
-        found = np.sum(space.where(where, squares, 0), axis, keepdims=True) / (count - less)
+        found = np.sum(space.where(where, squares, 0), axis, keepdims=True)
+        found = found / space.maximum(count - less, 0)
         found = space.sqrt(found) if name == "std" else found
     if keepdims:
         return found
     axes = tuple(range(a.ndim)) if axis is None else axis
     return space.squeeze(found, axes)
+
+
+def _joined(name: str) -> Callable[..., Any]:
+    """`concat` and `stack`, which have no dtype."""
+
+    def call(
+        space: Any, arrays: Any, axis: int | None = 0, out: None = None, *, dtype: Any = None,
+        casting: Any = "same_kind",
+    ) -> Any:  # fmt: skip
+        if dtype is None:
+            return getattr(space, name)(arrays, axis=axis)
+        nodes, wanted = [space.asarray(a) for a in arrays], np.dtype(dtype)
+        for x in nodes:
+            if not np.can_cast(np.dtype(str(x.dtype)), wanted, casting):
+                raise DTypeError(f"np.{name} of {x.dtype} as {wanted} is not {casting}")
+        return getattr(space, name)([space.astype(x, dtype) for x in nodes], axis=axis)
+
+    return call
+
+
+def _like(name: str) -> Callable[..., Any]:
+    def call(
+        space: Any, x: Any, *value: Any, dtype: Any = None, order: Any = "K", subok: bool = True,
+        shape: Any = None, device: Any = None, fill_value: Any = None,
+    ) -> Any:  # fmt: skip
+        value = value if fill_value is None else (fill_value,)
+        if len(value) > (name == "full_like"):  # by position
+            *value, dtype = value  # type: ignore[assignment]
+        dtype = x.dtype if dtype is None else dtype
+        shape = x.shape if shape is None else shape
+        return getattr(space, name.removesuffix("_like"))(shape, *value, dtype=dtype)
+
+    return call
+
+
+def _meshgrid(
+    space: Any, *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> Any:
+    vectors = [space.reshape(space.asarray(x), (-1,)) for x in xi]
+    if not sparse:
+        return space.meshgrid(*vectors, indexing=indexing)
+    grid = [space.reshape(v, (1,) * i + v.shape + (1,) * (len(xi) - 1 - i))
+            for i, v in enumerate(vectors)]  # fmt: skip
+    return tuple(space.swapaxes(x, 0, 1) if indexing == "xy" and len(xi) > 1 else x for x in grid)
+
+
+def _reshape(space: Any, a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+    if order not in ("C", "F", "A"):
+        raise OptionError(f"np.reshape: order is 'C', 'F' or 'A', not {order!r}")
+    if order != "F":  # a tensor has no order in memory that 'A' could look at
+        return space.reshape(a, shape, copy=copy)
+    backwards = (shape,) if isinstance(shape, int) else tuple(shape)[::-1]
+    return _transpose(space, space.reshape(_transpose(space, a), backwards))
+
+
+def _take_along_axis(space: Any, arr: Any, indices: Any, axis: int | None = -1) -> Any:
+    if axis is None:
+        arr, axis = space.reshape(space.asarray(arr), (-1,)), 0
+    return space.take_along_axis(arr, indices, axis)
+
+
+def _svd(
+    space: Any, a: Any, full_matrices: bool = True, compute_uv: bool = True,
+    hermitian: bool = False,
+) -> Any:  # fmt: skip
+    if not compute_uv:
+        return space.linalg.svdvals(a)
+    return space.linalg.svd(a, full_matrices=full_matrices)
+
+
+def _matrix_rank(
+    space: Any, A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None
+) -> Any:
+    if A.ndim < 2:  # of a vector, whether it is not zero
+        return space.astype(space.any(A != 0), space.int64)
+    if tol is None:
+        return space.linalg.matrix_rank(A, rtol=rtol)
+    found = space.linalg.svdvals(A) > space.expand_dims(space.asarray(tol), -1)
+    return space.count_nonzero(found, axis=-1)
 
 
 def _inner(space: Any, a: Any, b: Any) -> Any:
@@ -273,7 +369,10 @@ def _vdot(space: Any, a: Any, b: Any, /) -> Any:
 
 
 def _outer(space: Any, a: Any, b: Any) -> Any:
-    return space.outer(*(space.reshape(space.asarray(x), (-1,)) for x in (a, b)))
+    a, b = (space.reshape(space.asarray(x), (-1,)) for x in (a, b))
+    if a.dtype == b.dtype == space.bool:
+        return space.logical_and(a[:, None], b[None, :])
+    return space.outer(a, b)
 
 
 def _where(space: Any, condition: Any, *choices: Any) -> Any:
@@ -316,15 +415,6 @@ def _lstsq(space: Any, a: Any, b: Any, rcond: float | None = None) -> tuple[Any,
     return found.solution, residuals[:0] if short else residuals, found.rank, found.singular_values
 
 
-def _empty_like(
-    space: Any, prototype: Any, dtype: Any = None, order: Any = "K", subok: bool = True,
-    shape: Any = None, *, device: Any = None,
-) -> Any:  # fmt: skip
-    if shape is not None:
-        return space.zeros(shape, dtype=prototype.dtype if dtype is None else dtype)
-    return space.zeros_like(prototype, dtype=dtype)
-
-
 def _parts(name: str) -> Callable[..., list[Any]]:
     return lambda space, *args, **options: list(getattr(space, name)(*args, **options))
 
@@ -362,7 +452,14 @@ WRITTEN: dict[str, Callable[..., Any]] = {
     "ndim": lambda space, a: a.ndim,
     "size": lambda space, a, axis=None: a.size if axis is None else a.shape[axis],
     "copy": lambda space, a, order="K", subok=False: space.asarray(a, copy=True),
-    "empty_like": _empty_like,
+    **{f"{name}_like": _like(f"{name}_like") for name in ("full", "ones", "zeros")},
+    "empty_like": _like("zeros_like"),
+    "concatenate": _joined("concat"),
+    "concat": _joined("concat"),
+    "stack": _joined("stack"),
+    "meshgrid": _meshgrid,
+    "reshape": _reshape,
+    "take_along_axis": _take_along_axis,
     "fix": lambda space, x: space.trunc(x),
     "dot": lambda space, a, b: space.dot(a, b),
     "vdot": _vdot,
@@ -388,6 +485,8 @@ WRITTEN: dict[str, Callable[..., Any]] = {
     "linspace": _linspace,
     "linalg.lstsq": _lstsq,
     "linalg.qr": _qr,
+    "linalg.svd": _svd,
+    "linalg.matrix_rank": _matrix_rank,
     "lib.stride_tricks.sliding_window_view": _windows,
 }
 
@@ -427,11 +526,18 @@ ACCUMULATED = {
 UPDATES = frozenset(("add", "subtract", "multiply", "divide", "power", "maximum", "minimum"))
 
 
+def _matrix(name: str, x: Any) -> None:
+    if np.ndim(x) < 2:
+        raise ShapeError(f"np.{name} takes a matrix, or a stack of them, not {np.shape(x)}")
+
+
 def _matvec(space: Any, x1: Any, x2: Any) -> Any:
+    _matrix("matvec", x1)
     return space.squeeze(space.matmul(x1, space.expand_dims(x2, -1)), -1)
 
 
 def _vecmat(space: Any, x1: Any, x2: Any) -> Any:
+    _matrix("vecmat", x2)
     return space.squeeze(space.matmul(space.expand_dims(space.conj(x1), -2), x2), -2)
 
 
@@ -518,6 +624,8 @@ def _by_method(
         axis = inputs[1] if len(inputs) == 2 else options.get("axis", 0)
         keys = {"axis": axis} | ({"keepdims": True} if options.get("keepdims") else {})
         x = space.asarray(inputs[0])
+        if not x.ndim and method == "reduce" and axis in (0, -1):  # which NumPy allows
+            keys["axis"] = None
         x = x if options.get("dtype") is None else space.astype(x, options["dtype"])
         return getattr(space, of[name])(x, **keys)
     if method == "at":
@@ -528,8 +636,25 @@ def _by_method(
         raise DTypeError(
             f"np.{name}.{method} of a Tensor takes no {', '.join(sorted(unknown))}: {NO_PLACE}"
         )
+    if method in ("reduce", "accumulate") and ufunc.nin == 2 and not unknown:
+        if arrays := constants(space, inputs):
+            return space.asarray(getattr(ufunc, method)(*arrays, **options))
+        axis = inputs[1] if len(inputs) == 2 else options.get("axis", 0)
+        if isinstance(axis, int) and options.get("dtype") is None:
+            return _folded(space, ufunc, method, inputs[0], axis, options.get("keepdims", False))
     near = "rg.segment_sum" if method == "reduceat" else "rg.sum, rg.cumsum, rg.outer or rg.scan"
     raise DTypeError(
         f"np.{name}.{method} of a Tensor: use operations of retrograd, such as {near}, or "
         "x.detach().numpy() for an array without a history"
     )
+
+
+def _folded(space: Any, ufunc: Any, method: str, x: Any, axis: int, keepdims: bool) -> Any:
+    """`ufunc.reduce` and `accumulate` slice by slice, as NumPy defines them."""
+    first, *rest = space.unstack(x, axis=axis)  # of none NumPy has the identity, without a history
+    results = [first]
+    for part in rest:
+        results.append(applied(space, ufunc, "__call__", (results[-1], part), {}))
+    if method == "accumulate":
+        return space.stack(results, axis=axis)
+    return space.expand_dims(results[-1], axis) if keepdims else results[-1]

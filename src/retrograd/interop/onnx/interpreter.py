@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+import itertools
+from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from retrograd.errors import (
@@ -14,6 +16,7 @@ from retrograd.errors import (
 )
 from retrograd.files import StrPath
 from retrograd.interop.onnx.dtypes import NARROW, dtype_of, number_of
+from retrograd.interop.onnx.dynamic_size import LeavesItsGraph, UnknownSize, sized
 from retrograd.interop.onnx.model import attribute, label, opsets_of
 from retrograd.interop.onnx.narrow import Narrow, from_array, wide
 from retrograd.interop.onnx.operators import (  # noqa: F401 (each registers rules)
@@ -30,12 +33,14 @@ from retrograd.interop.onnx.operators import (  # noqa: F401 (each registers rul
     recurrent,
     reduction,
     resize,
+    sequence,
     shape,
     spectral,
 )  # fmt: skip
 from retrograd.interop.onnx.operators.ml import features, linear, trees  # noqa: F401
 from retrograd.interop.onnx.registry import RULES, NodeCall
 from retrograd.interop.onnx.values import NeedsValue, as_tensor
+from retrograd.ir import Dim
 from retrograd.onnx.weights import array_of
 from retrograd.tuning import TUNING
 
@@ -51,13 +56,14 @@ class Interpreter:
         self.functions = {(f.domain, f.name): f for f in model.functions}
         self.dims: list[str] = []  # the named sizes of its inputs
         self.depth = 0
-        self.reruns = 0
+        self.reruns = self.unknown_sizes = 0
 
     def run(self, graph: Any, given: Mapping[str, Any], around: Mapping[str, Any]) -> list[Any]:
         """The outputs of a graph from its inputs and what it uses from around it."""
         values = {**around, **self._initializers(graph), **given}
-        self.walk(graph.node, values, self.opsets)
-        return [_named(values, y.name, "an output of the graph") for y in graph.output]
+        ends = [y.name for y in graph.output]
+        self.walk(graph.node, values, self.opsets, ends=ends)
+        return [_named(values, name, "an output of the graph") for name in ends]
 
     def _initializers(self, graph: Any) -> dict[str, Any]:
         if graph.sparse_initializer:
@@ -77,19 +83,75 @@ class Interpreter:
         opsets: Mapping[str, int],
         fixed: Container[str] = (),
         before: Sequence[Any] | None = None,
+        ends: Sequence[str] = (),
+        start: int = 0,
     ) -> None:
-        """Run nodes in order; their outputs are added to the values, but for those that are
-        fixed. `before` are the nodes that a gradient is taken of, if not these."""
-        for i, node in enumerate(nodes):
+        """Run nodes in order, from one on; their outputs are added to the values, but for those
+        that are fixed. `before` are the nodes that a gradient is taken of, if not these; `ends` are
+        what is asked for afterwards."""
+        for i, node in enumerate(nodes[start:], start):
             inputs = [_named(values, x, label(node)) if x else None for x in node.input]
             while inputs and inputs[-1] is None:  # left out at the end
                 inputs.pop()
             past = nodes[:i] if before is None else before
-            found = self.apply(node, inputs, values, opsets, past)
-            outputs = found if isinstance(found, tuple) else (found,)
-            for name, value in zip(node.output, outputs, strict=False):
-                if name and name not in fixed:
-                    values[name] = value
+            try:
+                found = self.apply(node, inputs, values, opsets, past)
+            except UnknownSize as unknown:
+                size = unknown
+                if size.outputs is None:  # of a node inside of this one
+                    again = partial(self._again, node, inputs, values, opsets, past)
+                    size = UnknownSize(size.what, size.count, again, size.message)
+                self._inside(size, i, nodes, values, opsets, fixed, before, ends)
+                return
+            _bind(node, found, values, fixed)
+
+    def _inside(
+        self,
+        unknown: UnknownSize,
+        at: int,
+        nodes: Sequence[Any],
+        values: dict[str, Any],
+        opsets: Mapping[str, int],
+        fixed: Container[str],
+        before: Sequence[Any] | None,
+        ends: Sequence[str],
+    ) -> None:
+        """A node with results of a size that only a run knows, and all nodes after it."""
+        self.unknown_sizes += 1
+        if self.unknown_sizes > TUNING.onnx_unknown_sizes:
+            raise FormatError(
+                f"{self.file}: more than {TUNING.onnx_unknown_sizes} sizes that only a run knows"
+            )
+        size = Dim(next(n for n in _names("size", self.unknown_sizes) if n not in self.dims))
+        node, made = nodes[at], {y for x in nodes[at:] for y in x.output}
+        names = [name for name in ends if name in made and name not in fixed]
+
+        def after() -> list[Any]:
+            within = dict(values)
+            assert unknown.outputs is not None
+            _bind(node, unknown.outputs(size), within, fixed)
+            self.walk(nodes, within, opsets, fixed, before, names, at + 1)
+            return [_named(within, name, "an output") for name in names]
+
+        try:
+            found = sized(unknown, size, after, names)
+        except LeavesItsGraph as left:
+            what = f"{unknown.what}, which the shape of {left} depends on"
+            message = unknown.message or _where(self.file, node, what)
+            raise UnknownSize(unknown.what, unknown.count, None, message) from None
+        values.update(zip(names, found, strict=True))
+
+    def _again(
+        self,
+        node: Any,
+        inputs: list[Any],
+        values: Mapping[str, Any],
+        opsets: Mapping[str, int],
+        before: Sequence[Any],
+        _size: Dim,
+    ) -> Any:
+        """The outputs of a node once a size that it needs has a name."""
+        return self.apply(node, inputs, values, opsets, before)
 
     def apply(
         self,
@@ -174,7 +236,7 @@ class Interpreter:
                 needed.update(node.input)
                 kept.append(node)
         made = {**values, **given}
-        self.walk(kept[::-1], made, opsets, given, nodes)
+        self.walk(kept[::-1], made, opsets, given, nodes, [name])
         return _named(made, name, "Gradient")
 
     def _attributes(self, node: Any) -> dict[str, Any]:
@@ -226,7 +288,7 @@ class Interpreter:
         self.depth += 1
         try:
             nodes = [_bound(x, given) for x in body.node]
-            self.walk(nodes, values, opsets_of(body.opset_import) or self.opsets)
+            self.walk(nodes, values, opsets_of(body.opset_import) or self.opsets, ends=body.output)
         finally:
             self.depth -= 1
         return tuple(values.get(y) for y in body.output)
@@ -254,6 +316,18 @@ def _bound(node: Any, given: Mapping[str, Any]) -> Any:
             copy.CopyFrom(given[a.ref_attr_name])
             copy.name = a.name
     return new
+
+
+def _bind(node: Any, found: Any, values: dict[str, Any], fixed: Container[str]) -> None:
+    """Enter what a node gives under the names of its outputs."""
+    outputs = found if isinstance(found, tuple) else (found,)
+    for name, value in zip(node.output, outputs, strict=False):
+        if name and name not in fixed:
+            values[name] = value
+
+
+def _names(word: str, first: int) -> Iterator[str]:
+    return (f"{word}_{i}" for i in itertools.count(first))
 
 
 def _named(values: Mapping[str, Any], name: str, what: str) -> Any:
@@ -287,7 +361,7 @@ def _moved(found: Any, number: int) -> Any:
     return Narrow(found, number) if found.dtype is NARROW[number] else found
 
 
-def _where(file: StrPath, node: Any, error: NeedsValue) -> str:
+def _where(file: StrPath, node: Any, error: object) -> str:
     return (
         f"{file}: {label(node)} needs {error}, which is only known when the model runs; where it "
         "comes from an input, give its value: rg.load_onnx(path, values={name: value})"

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import retrograd as rg
 from retrograd.errors import ArgumentError, BackendError, FormatError, nearest
 from retrograd.files import StrPath, read_bytes
 from retrograd.interop.onnx.dtypes import NARROW, dtype_of
+from retrograd.interop.onnx.dynamic_size import UnknownSize
 from retrograd.interop.onnx.formulas import DOMAIN, with_ops
 from retrograd.interop.onnx.interpreter import Interpreter
 from retrograd.interop.onnx.model import graphs, label, parsed
 from retrograd.interop.onnx.narrow import Narrow, from_array
 from retrograd.interop.onnx.registry import RULES
-from retrograd.interop.onnx.values import PARAMETERS, as_tensor
+from retrograd.interop.onnx.values import PARAMETERS, NeedsValue, as_tensor
 
 
 def load_onnx(
@@ -76,7 +77,11 @@ def graph_of(
             names = {str(d) for d in value.shape if isinstance(d, rg.Dim)}
             interpreter.dims = sorted({*interpreter.dims, *names})
     bound |= _weights(builder, interpreter, model)
-    interpreter.walk(model.graph.node, bound, interpreter.opsets)
+    ends = [y.name for y in model.graph.output]
+    try:
+        interpreter.walk(model.graph.node, bound, interpreter.opsets, ends=ends)
+    except UnknownSize as unknown:
+        raise NeedsValue(unknown.message, True) from None
     for y in model.graph.output:
         if y.name not in bound:
             raise FormatError(f"{file} has the output {y.name!r:.80}, which nothing makes")
@@ -180,8 +185,14 @@ def _check_operators(model: Any, file: StrPath) -> None:
                     continue
             lacking.setdefault(f"{domain}:{node.op_type}".lstrip(":"), []).append(label(node))
     if lacking:
-        listed = "; ".join(f"{name} ({len(at)}, first {at[0]})" for name, at in lacking.items())
+        listed = "; ".join(f"{name} ({_some(at)})" for name, at in lacking.items())
         raise BackendError(f"{file} has operators without a rule here: {listed}")
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    """Names of nodes, of very many the first."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def call_eagerly(model: Any, file: StrPath, inputs: Mapping[str, Any]) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 import textwrap
@@ -16,7 +15,7 @@ from retrograd.coming_from.keywords import respells
 from retrograd.eager.backward import RemovableHandle
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import Array
-from retrograd.errors import FormatError, OptionError, RetrogradError, ShapeError, nearest
+from retrograd.errors import FormatError, OptionError, RetrogradError, ShapeError, near, nearest
 from retrograd.functions.creation import zeros_like
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.sparse_grad import forget_gradients
@@ -476,7 +475,7 @@ def _listed(
     """Names, as they are shown, each with the one of the others that is most like it."""
     found = []
     for text, name in zip(shown[:most], names, strict=False):
-        like = difflib.get_close_matches(name, list(others), 1)
+        like = near(name, others)
         found.append(f"{text} (there is {like[0]})" if like else text)
     more = len(shown) - most
     return ", ".join(found) + (f" and {more} more" if more > 0 else "")

@@ -153,7 +153,7 @@ def pushed(
     """Tangents of the outputs, of which only what is inexact has one."""
     ends = [y for y in outputs if y.dtype.is_inexact]
     with _within():
-        found = iter(pushforward(ends, wrt, tangents, stop) if wrt else [None] * len(ends))
+        found = iter(pushforward(ends, wrt, tangents, stop))
     return [next(found) if y.dtype.is_inexact else None for y in outputs]
 
 

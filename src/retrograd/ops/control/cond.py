@@ -86,7 +86,7 @@ class Cond(Op):
             results = [x if (x := found[i]) is not None else zeros(own[i].type) for i in wanted]
             graphs.append(closed(ends, results, "pullback"))
         op = replace(self, then=graphs[0], other=graphs[1])
-        new = iter(items(op(condition, *operands, *given)) if wanted else ())
+        new = iter(items(op(condition, *operands, *given)))
         return [None, *[next(new) if i in wanted else None for i in range(len(operands))]]
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Any:
@@ -105,7 +105,7 @@ class Cond(Op):
             results = [x if (x := found[k]) is not None else zeros(types[k]) for k in wanted]
             graphs.append(closed(ends, results, "tangent"))
         op = replace(self, then=graphs[0], other=graphs[1])
-        new = iter(items(op(condition, *operands, *given)) if wanted else ())
+        new = iter(items(op(condition, *operands, *given)))
         return [next(new) if k in wanted else None for k in range(len(types))]
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Any:
@@ -138,4 +138,4 @@ class Cond(Op):
 def choose(condition: Node, a: Node, b: Node) -> Node:
     """Of two stacks, of each sample what its condition says."""
     axes = tuple(range(1, a.type.rank))
-    return select(expand(condition, a.shape, axes) if axes else condition, a, b)
+    return select(expand(condition, a.shape, axes), a, b)

@@ -91,14 +91,14 @@ class MatrixFunction(Given):
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         """The same operation along g in the place of a direction, and along one direction more."""
         x, along_, numbers = self._parts(inputs)
-        g = symmetric(conj(g))
+        g = conj(g)
         found: list[Node | None] = [conj(self._of(x, [*along_, g], numbers))]
         for k in range(self.order):
             others = [g if i == k else e for i, e in enumerate(along_)]
             found.append(conj(self._of(x, others, numbers)))
         for k in range(len(numbers)):
-            slope = MatrixFunction(_slope(self.f, 1 + k), self.order, self.clipped)
-            found.append(real(inner(conj(g), slope._of(x, along_, numbers))))
+            slope = self._of(x, along_, numbers, _slope(self.f, 1 + k))
+            found.append(real(inner(conj(g), slope)))
         return [*found, None]
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
@@ -112,13 +112,14 @@ class MatrixFunction(Given):
                 parts.append(self._of(x, others, numbers))
         for k, c in enumerate(changing):
             if c is not None:
-                slope = MatrixFunction(_slope(self.f, 1 + k), self.order, self.clipped)
-                part = slope._of(x, along_, numbers)
+                part = self._of(x, along_, numbers, _slope(self.f, 1 + k))
                 parts.append(part * along(cast(c, part.dtype), part))
         return sum(parts[1:], parts[0]) if parts else None
 
-    def _of(self, x: Node, directions: Sequence[Node], numbers: Sequence[Node]) -> Node:
-        return matrix_function(self.f, x, directions, numbers, self.clipped)
+    def _of(
+        self, x: Node, directions: Sequence[Node], numbers: Sequence[Node], f: Graph | None = None
+    ) -> Node:
+        return matrix_function(f or self.f, x, directions, numbers, self.clipped)
 
 
 def matrix_function(
@@ -150,13 +151,13 @@ def _components(f: Graph, w: Node, directions: Sequence[Node], numbers: Sequence
     total: Node | None = None
     for order in itertools.permutations(range(k)):
         if order > order[::-1]:
-            continue  # the adjoint of another
+            continue  # the adjoint of another, whose hermitian part is the same
         term = table
         for place, number in enumerate(order):
             other = [a for a in axes if a not in (lead + place, lead + place + 1)]
             term = term * expand(directions[number], shape, other)
         term = ReduceSum(tuple(axes)[1:-1])(term) if k > 1 else term
-        term = term + adjoint(term) if k > 1 else term
+        term = 2 * term if k > 1 else term
         total = term if total is None else total + term
     assert total is not None
     return total

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from retrograd.ir import Dim, Graph, Node, TensorType, TupleType, full, int64, product
 from retrograd.ops.control.body import closed, fresh
 from retrograd.ops.control.scan import Scan
-from retrograd.ops.elementwise import Cast, Elementwise, bitwise_and, le, lt, select
+from retrograd.ops.elementwise import Cast, Elementwise, bitwise_and, keep_if, le, lt, select
 from retrograd.ops.identity import Alias, Item, StopGradient
 from retrograd.ops.leaf import Iota, input_node
 from retrograd.ops.matmul import DotGeneral
@@ -130,7 +130,7 @@ def _counted(record: Node, x: Node, count: Node, steps: Dim) -> Node:
     others = tuple(i for i in range(len(shape)) if i != axis)
     position = Iota((steps,), 0, int64)()
     going = lt(position, expand(count, (steps,), (0,)))
-    return select(expand(going, shape, others) if others else going, x, full(0, x.type))
+    return keep_if(expand(going, shape, others), x)
 
 
 def _masked_scan(scan: Scan, inputs: Sequence[Node], count: Node, steps: Dim) -> Node:
@@ -150,5 +150,4 @@ def _masked_scan(scan: Scan, inputs: Sequence[Node], count: Node, steps: Dim) ->
 
 
 def _choose(condition: Node, a: Node, b: Node) -> Node:
-    shape = a.shape
-    return select(expand(condition, shape, tuple(range(len(shape)))) if shape else condition, a, b)
+    return select(expand(condition, a.shape, tuple(range(a.type.rank))), a, b)

@@ -116,7 +116,6 @@ class Scan(Op):
         results = [
             *outputs[: self.carries],
             *[x if (x := found[i - len(c)]) is not None else zeros(own[i].type) for i in t_carries],
-            *outputs[self.carries :],
             *[found[k] for k in t_out],
         ]
         constants, carries, xs = self.parts(own)

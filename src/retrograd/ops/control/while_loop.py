@@ -113,8 +113,6 @@ class WhileLoop(Op):
         start = [None if x is None else next(rest) for x in g[:-1]]
         found = pulled(again, start, own, set(own))
         ends = [x for x in found if x is not None]
-        if not ends:
-            return [None] * len(inputs)
         body = closed([*own, *cotangents], ends, "pullback")
         new = iter(items(Sized(body, name)(steps, *inputs, *given)))
         return [None if x is None else next(new) for x in found]
@@ -212,7 +210,7 @@ class WhileLoop(Op):
 
 def _unused(loop: WhileLoop) -> str:
     """A name for the number of steps that nothing inside has."""
-    taken = {n for x in loop.body.inputs for n in x.type.dim_names} | set(loop.body.dim_names)
+    taken = set(loop.body.dim_names)
     name, count = "steps", 1
     while name in taken:
         count += 1

@@ -96,8 +96,9 @@ class Eigh(_Symmetric):
         """`V (diag(gw) + F * (V^H gV)) V^H` with `F[i, j] = 1 / (w[j] - w[i])`, made hermitian."""
         (x,) = inputs
         w, v = unpacked(y)
-        w, (gw, gv) = real(w), unpacked(conj(g))
-        gx = eigen_sum(x, real(gw))
+        gw, gv = unpacked(conj(g))
+        w, gw = real(w), real(gw)
+        gx = eigen_sum(x, gw)
         if first_row_only(g):
             return (conj(gx),)
         if v.dtype.is_complex:
@@ -105,7 +106,7 @@ class Eigh(_Symmetric):
         equal, asked = tied(w), product(adjoint(v), gv)
         turning = without_rounding(antisymmetric(asked), gv, equal)
         middle = zmul(turning, cast(gaps(w, equal), v.dtype))
-        middle = undefined_if(ambiguous(real(gw), noticed(asked, gv), equal), middle)
+        middle = undefined_if(ambiguous(gw, noticed(asked, gv), equal), middle)
         return (conj(gx + product(v, middle, adjoint(v))),)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
@@ -183,9 +184,8 @@ def first_row_only(g: Node) -> bool:
     if not isinstance(g.prim, Pad):
         return False
     x, value = g.inputs
-    low, high, inside = (g.attrs[s][-2] for s in ("low", "high", "interior"))
     zero = isinstance(value.prim, Constant) and not value.prim.value.any()
-    return zero and x.shape[-2] == 1 and low == 0 and inside == 0 and high == g.shape[-2] - 1
+    return zero and x.shape[-2] == 1 and g.prim.low[-2] == 0
 
 
 # -- equal values ---------------------------------------------------------------------------------
@@ -218,11 +218,10 @@ class Turn(Given):
         return z
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        """NaN where something is asked of vectors of equal values, else 0."""
-        asked = product(adjoint(y), conj(g))
-        asked = tied(inputs[0]) & ne(asked, full(0, asked.type))
-        middle = undefined_if(asked, full(0, y.type))
-        return None, conj(product(y, middle, adjoint(y))), None
+        """NaN where something is asked of vectors of equal values, among which alone y turns; else
+        0."""
+        asked = tied(inputs[0]) & ne(g, full(0, g.type))
+        return None, undefined_if(asked, full(0, y.type)), None
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         """NaN for vectors of equal values, else 0."""

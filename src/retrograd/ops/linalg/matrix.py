@@ -430,11 +430,11 @@ def without_rounding(x: Node, of: Node, where: Node) -> Node:
 
 def ambiguous(g: Node, asked: Node, equal: Node) -> Node:
     """Which pairs of `equal` values have derivatives that cotangents do not tell: those of the
-    values, `g[..., n]`, differ; or there are some while something is `asked` of the vectors. A
+    values, `g[..., n]`, differ; or there are some, equal ones, while something is `asked` of the
+    vectors. A
     function of the space that the vectors span has none, but of `V f(w) V^H` nobody knows here what
     f is near w."""
-    i, j = pairs(g)
-    least = _part_of(g, i, math.sqrt(epsilon(g)))
-    moving = lt(least, size(i)) | lt(least, size(j))
+    i, _ = pairs(g)
+    moving = lt(_part_of(g, i, math.sqrt(epsilon(g))), size(i))
     found: Node = equal & (unequal(g) | ((asked | transpose(asked)) & moving))
     return found

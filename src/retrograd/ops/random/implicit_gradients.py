@@ -31,7 +31,6 @@ from retrograd.ops.special.functions import (
     gammainc_dx,
     i0e,
     i1e,
-    like,
     ternary,
     undefined,
 )
@@ -46,7 +45,7 @@ def sample(*arrays: Any) -> Any:
 def log_gamma_slope(a: Node, y: Node) -> Node:
     """Of the logarithm `y` of a gamma sample; where that is tiny, `F = z^a / Gamma(a + 1)`."""
     tiny = y < -34.0
-    z = exp(select(tiny, like(0, y), y))
+    z = exp(y)
     near = (digamma(a + 1) - y) / a
     return select(tiny, near, -zdiv(gammainc_da(a, z), z * gammainc_dx(a, z)))
 
@@ -62,7 +61,7 @@ implicit_beta = ternary("implicit_beta", sample, lambda g, y, a, b, z: -zdiv(
                         lambda g, y, a, b, z: -zdiv(
                             zmul(g, betainc_db(a, b, y)), betainc_dx(a, b, y)), None)
 von_mises_slope = binary("von_mises_slope", from_formula("von_mises_slope"),
-                         lambda g, y, k, x: undefined(g, k, x),
+                         lambda g, y, *of: undefined(g, *of),
                          lambda g, y, k, x: zmul(g, k * sin(x) * y - cos(x) + i1e(k) / i0e(k)),
                          FLOAT)
 implicit_von_mises = binary("implicit_von_mises", sample,

@@ -25,11 +25,13 @@ from retrograd.ops.elementwise import (
     add_elementwise,
     bell,
     binary,
-    bitwise_not,
     cast,
+    drop_if,
+    eq,
     exp,
     is_zero,
     isinf,
+    keep_if,
     log,
     log1p,
     min,
@@ -61,6 +63,12 @@ SQRT_PI = math.sqrt(math.pi)
 def like(value: float, x: Node) -> Node:
     """A constant of the type of `x`."""
     return full(value, x.type)
+
+
+def within(x: Node, bound: float) -> Node:
+    """Whether `|x|` is less."""
+    y: Node = abs(x) < bound
+    return y
 
 
 def undefined(g: Node, *inputs: Node) -> Node:
@@ -107,7 +115,6 @@ def _zeta_slope(s: Node, q: Node) -> Node:
     if s.dtype.is_half:
         return cast(_zeta_slope(cast(s, float32), cast(q, float32)), s.dtype)
     good = (s > 1) & (q > 0)
-    s, q = select(good, s, like(2, s)), select(good, q, like(1, q))
     total = like(0, s)
     for k in range(TERMS - 1, -1, -1):
         total = total + log(q + k) * pow(q + k, -s)
@@ -116,7 +123,7 @@ def _zeta_slope(s: Node, q: Node) -> Node:
     total = total + width * (height * 0.5 + a * (height / rest + 1 / (rest * rest)))
     # Rising factorials of s over powers of a, and their derivatives in s; finite where `width` is
     # 0 already.
-    s = min(s, like(64 if s.dtype is float32 else 400, s))
+    s = min(s, like(400, s))
     rising, slope, square = s / a, 1 / a, a * a
     for k, c in enumerate(ZETA_SERIES):
         total = total - width * c * (slope - rising * height)
@@ -182,18 +189,18 @@ rel_entr = binary("rel_entr", in_double(_rel_entr),
 j0 = unary("j0", bessel("jv", 0), lambda g, y, x: -zmul(g, j1(x)), traits=(EVEN,))
 j1 = unary("j1", bessel("jv", 1), lambda g, y, x: zmul(g, 0.5 * (j0(x) - bessel_j(like(2, x), x))))
 i0e = unary("i0e", bessel("ive", 0), lambda g, y, x: zmul(g, select(
-    is_far(x), -sign(x) * bessel_gap(x, -1), i1e(x) - sign(x) * y)))
+    is_far(x), -sign(x) * bessel_gap(x, False), i1e(x) - sign(x) * y)))
 i1e = unary("i1e", bessel("ive", 1), lambda g, y, x: zmul(g, select(
-    is_far(x), bessel_gap(x, -1) - y / x,
+    is_far(x), bessel_gap(x, False) - y / x,
     0.5 * (i0e(x) + bessel_ie(like(2, x), x)) - sign(x) * y)))
 # Those of the second kind, NaN below 0; `k0e(x) = exp(x) K_0(x)`.
 y0 = unary("y0", bessel("yv", 0), lambda g, y, x: -zmul(g, y1(x)))
 y1 = unary("y1", bessel("yv", 1), lambda g, y, x: zmul(g, select(
     isinf(y), -y, y0(x) - y / x)))
 k0e = unary("k0e", in_double(k0e_of), lambda g, y, x: -zmul(g, select(
-    is_far(x), bessel_gap(x, 1), k1e(x) - select(isinf(y), like(0, x), y))))
+    is_far(x), bessel_gap(x, True), k1e(x) - drop_if(isinf(y), y))))
 k1e = unary("k1e", in_double(k1e_of), lambda g, y, x: zmul(g, select(
-    is_far(x), bessel_gap(x, 1), select(isinf(y), like(0, x), y - k0e(x))) - y / x))
+    is_far(x), bessel_gap(x, True), drop_if(isinf(y), y - k0e(x))) - y / x))
 bessel_j = binary(
     "bessel_j", bessel("jv"), None,
     lambda g, y, n, x: zmul(g, 0.5 * (bessel_j(n - 1, x) - bessel_j(n + 1, x))), FLOAT)
@@ -215,7 +222,7 @@ gammainc_da = binary("gammainc_da", from_formula("gammainc_da"),
                      lambda g, y, a, x: zmul(g, gammainc_daa(a, x)),
                      lambda g, y, a, x: zmul(g, gamma_scored(gammainc_dx(a, x), a, x)), FLOAT)
 gammainc_daa = binary("gammainc_daa", from_formula("gammainc_daa"),
-                      lambda g, y, a, x: undefined(g, a, x),
+                      lambda g, y, *of: undefined(g, *of),
                       lambda g, y, a, x: zmul(g, zmul(gammainc_dx(a, x), (
                           square(log(x) - digamma(a)) - trigamma(a)))), FLOAT)
 betainc = ternary("betainc", from_formula("betainc"),
@@ -257,61 +264,44 @@ def square(x: Node) -> Node:
 
 def gamma_scored(y: Node, a: Node, x: Node) -> Node:
     """The density `gammainc_dx(a, x)` times its score `log(x) - digamma(a)`."""
-
-    def less(low: Node) -> Node:
-        return gammainc_dx(low - 1, x) / (low - 1)  # type: ignore[no-any-return]
-
-    total: Node = _log_times(y, x, a, less) - y * digamma(a)
+    total: Node = _log_times(y, x, a, lambda low: gammainc_dx(low, x)) - y * digamma(a)
     return total
 
 
 def scored(y: Node, a: Node, b: Node, x: Node) -> Node:
     """The density `betainc_dx(a, b, x)` times its score in a."""
-
-    def less(low: Node) -> Node:
-        return betainc_dx(low - 1, b, x) * (low + b - 1) / (low - 1)  # type: ignore[no-any-return]
-
-    total: Node = _log_times(y, x, a, less) + y * (digamma(a + b) - digamma(a))
+    less = _log_times(y, x, a, lambda low: betainc_dx(low, b, x))
+    total: Node = less + y * (digamma(a + b) - digamma(a))
     return total
 
 
-def _log_times(y: Node, x: Node, a: Node, less: Callable[[Node], Node]) -> Node:
-    """`y log(x)` for a density like `x^(a-1)`. At x = 0 from `a = 1` on the power is more than the
-    logarithm: as `x log(x)` times the rest, `less(a)`, that is 0 for all a, and its slope in x that
-    of the limit."""
-    edge = is_zero(x) & (a > 1.0)
-    steep = edge & (a < 2.0)
-    rest = less(select(edge & bitwise_not(steep), a, like(2, a)))
-    at_edge = -entr(select(edge, x, like(1, x))) * select(steep, like(1, x), rest)
-    found: Node = select(edge, at_edge, zmul(y, log(select(edge, like(1, x), x))))
+def _log_times(y: Node, x: Node, a: Node, density: Callable[[Node], Node]) -> Node:
+    """`y log(x)` for `y = density(a)`, which is like `x^(a-1)`. At x = 0 from `a = 1` on the power
+    is more than the logarithm: as `x log(x)` times what is like the rest, `density(a - 1)`, so that
+    it is 0 for all a, and its slopes in x, which are 0 or infinite, those of the limit."""
+    at_edge = zmul(-entr(x), density(a - 1))
+    found: Node = select(is_zero(x) & (a > 1.0), at_edge, zmul(y, log(x)))
     return found
 
 
 def gamma_density_slope(y: Node, a: Node, x: Node) -> Node:
     """Of the density `y = x^(a-1) exp(-x) / Gamma(a)`, in x: `y ((a - 1) / x - 1)`. At 0, where
     that is `0 / 0` from `a = 1` on, by the density of `a - 1`, so that all orders hold."""
-    edge = is_zero(x) & (a >= 1.0)
-    more = edge & (a > 1.0)
-    lower = select(more, gammainc_dx(select(more, a - 1, like(1, a)), x), like(0, x))
-    inner: Node = select(edge, lower - y, y * ((a - 1) / select(edge, like(1, x), x) - 1))
-    return inner
+    lower = keep_if(a > 1.0, gammainc_dx(a - 1, x))
+    slope: Node = select(is_zero(x), lower - y, y * ((a - 1) / x - 1))
+    return slope
 
 
 def beta_density_slope(y: Node, a: Node, b: Node, x: Node) -> Node:
-    """Of the density `y = x^(a-1) (1 - x)^(b-1) / B(a, b)`, in x, `y (a - 1) / x` less
-    `y (b - 1) / (1 - x)`; at 0 the first of these, and at 1 the second, by the density of a
-    parameter that is less by one."""
-
-    def term(edge: Node, p: Node, less: Node, z: Node) -> Node:
-        edge = edge & (p >= 1.0)
-        more = edge & (p > 1.0)
-        lower = select(more, (a + b - 1) * less, like(0, x))
-        found: Node = select(edge, lower, y * (p - 1) / select(edge, like(1, z), z))
-        return found
-
-    start, end = is_zero(x), is_zero(1 - x)
-    p, q = (select(e & (t > 1.0), t - 1, like(1, t)) for e, t in ((start, a), (end, b)))
-    slope: Node = term(start, a, betainc_dx(p, b, x), x) - term(end, b, betainc_dx(a, q, x), 1 - x)
+    """Of the density `y = x^(a-1) (1 - x)^(b-1) / B(a, b)`, in x,
+    `y ((a - 1) / x - (b - 1) / (1 - x))`; at 0 the first of these, and at 1 the second, by the
+    density of a parameter that is less by one."""
+    start, end = is_zero(x) & (a >= 1.0), eq(x, like(1, x)) & (b >= 1.0)
+    whole = a + b - 1
+    at_start = keep_if(a > 1.0, whole * betainc_dx(a - 1, b, x)) - y * (b - 1) / (1 - x)
+    at_end = y * (a - 1) / x - keep_if(b > 1.0, whole * betainc_dx(a, b - 1, x))
+    inner = y * ((a - 1) / x - (b - 1) / (1 - x))
+    slope: Node = select(start, at_start, select(end, at_end, inner))
     return slope
 
 
@@ -325,7 +315,7 @@ FAR = 20.0  # from where on Bessel functions of neighbouring orders are close, a
 
 
 def is_far(x: Node) -> Node:
-    far: Node = (x > FAR) | (x < -FAR)
+    far: Node = abs(x) > FAR
     return far
 
 
@@ -341,13 +331,12 @@ def _gaps() -> list[float]:
 GAPS = _gaps()
 
 
-def bessel_gap(x: Node, side: int) -> Node:
-    """`k1e - k0e` at `|x|`, or for side -1 `i0e - i1e`, where the difference would cancel."""
-    a = select(is_far(x), abs(x), like(FAR, x))
-    inverse, total = FAR / a, like(0, x)
+def bessel_gap(x: Node, is_second: bool) -> Node:
+    """`k1e - k0e` at `|x|`, or of the first kind `i0e - i1e`, where the difference would cancel."""
+    inverse, total = FAR / abs(x), like(0, x)
     for k in range(len(GAPS), 0, -1):
-        total = inverse * (GAPS[k - 1] * (1 if side > 0 or k % 2 else -1) + total)
-    size = math.sqrt(math.pi / 2) if side > 0 else 1 / math.sqrt(2 * math.pi)
+        total = inverse * (GAPS[k - 1] * (1 if is_second or k % 2 else -1) + total)
+    size = math.sqrt(math.pi / 2) if is_second else 1 / math.sqrt(2 * math.pi)
     y: Node = (size / math.sqrt(FAR)) * sqrt(inverse) * total
     return y
 
@@ -355,10 +344,7 @@ def bessel_gap(x: Node, side: int) -> Node:
 def erfcx_slope(y: Node, x: Node) -> Node:
     """`2 x y - 2 / sqrt(pi)`; from 2.5 on, as that cancels, by the continued fraction of
     `y = 1 / (sqrt(pi) (x + q))`, by which it is `-2 q y`."""
-    far = x > 2.5
-    a = select(far, x, like(2.5, x))
     q = like(0, x)
     for k in range(44, 0, -1):
-        q = (0.5 * k) / (a + q)
-    near = select(far, like(0, x), x)
-    return select(far, -2 * q * y, 2 * near * y - 2 / SQRT_PI)
+        q = (0.5 * k) / (x + q)
+    return select(x > 2.5, -2 * q * y, 2 * x * y - 2 / SQRT_PI)

@@ -20,6 +20,7 @@ from retrograd.ops.elementwise import (
     Elementwise,
     add_elementwise,
     binary,
+    drop_if,
     exp,
     is_zero,
     isinf,
@@ -36,13 +37,13 @@ from retrograd.ops.special.functions import (
     betainc_db,
     betainc_dx,
     betaln,
-    digamma,
     gammainc_da,
     gammainc_dx,
     lgamma,
     like,
     ternary,
     undefined,
+    within,
 )
 from retrograd.ops.special.reference import from_scipy, in_double, of_order, scipy
 
@@ -53,14 +54,11 @@ NEAR = 0.25  # within which of 0 `log1p(u) / u` is its series
 def log1p_ratio(u: Node) -> Node:
     """`log(1 + u) / u`, 1 at 0: near there `2 atanh(s) / u` of `s = u / (2 + u)` by its series, so
     that all derivatives hold."""
-    near = (u < NEAR) & (u > -NEAR)
-    t = select(near, u, like(0, u))
-    s = t / (t + 2)
+    s = u / (u + 2)
     square, series = s * s, like(1 / 23, u)
     for k in range(21, 0, -2):
         series = series * square + 1 / k
-    far = select(near, like(1, u), u)
-    y: Node = select(near, series * 2 / (t + 2), el.log1p(far) / far)
+    y: Node = select(within(u, NEAR), series * 2 / (u + 2), el.log1p(u) / u)
     return y
 
 
@@ -69,27 +67,24 @@ def _exp1(x: Any) -> Any:
     return np.where(x < 0, np.nan, scipy("exp1")(np.abs(x)))
 
 
-def _expn_slope(n: Node, x: Node) -> Node:
-    """`-E_{n-1}(x)`, where `E_0` is `exp(-x) / x`, and of lower orders nothing is defined."""
-    lower = select(n > 0.5, n - 1, like(0, n))
-    return el.neg(select(lower > 0.5, expn(lower, x), exp(-x) / x))
+def _expn_slope(n: Node, y: Node, x: Node) -> Node:
+    """`-E_{n-1}(x)`, of `y = E_n(x)`; of orders below 1 that is none of SciPy's, and
+    `(exp(-x) - (n - 1) y) / x`, which cancels for higher ones."""
+    return el.neg(select(n > 1.5, expn(n - 1, x), (exp(-x) - zmul(n - 1, y)) / x))
 
 
 def _spence_slope(x: Node) -> Node:
     """`log(x) / (1 - x)`."""
-    near = (x < 1 + NEAR) & (x > 1 - NEAR)
-    t = select(near, like(2, x), x)
-    y: Node = select(near, -log1p_ratio(select(near, x, like(1, x)) - 1), log(t) / (1 - t))
+    y: Node = select(within(x - 1, NEAR), -log1p_ratio(x - 1), log(x) / (1 - x))
     return y
 
 
 def _near_zero(m: Node, y: Node, terms: list[float]) -> Node:
     """y, but for small m `sum_n terms[n] m**n`, as differences of the integrals cancel there."""
-    near = (m < SMALL) & (m > -SMALL)
-    t, series = select(near, m, like(0, m)), like(0, m)
+    series = like(0, m)
     for c in reversed(terms):
-        series = series * t + c
-    found: Node = select(near, series, y)
+        series = series * m + c
+    found: Node = select(within(m, SMALL), series, y)
     return found
 
 
@@ -102,14 +97,12 @@ _SECOND = [-math.pi / 2 * n / (2 * n - 1) * c for n, c in enumerate(_SQUARES)][1
 def _first_slope(p: Node, y: Node) -> Node:
     """`(E - (1 - m) K) / (2 m (1 - m))` for `m = 1 - p`."""
     m = 1 - p
-    safe = select((m < SMALL) & (m > -SMALL), like(1, m), m)
-    return _near_zero(m, (ellipe(m) - zmul(p, y)) / (2 * safe * p), _FIRST)
+    return _near_zero(m, (ellipe(m) - zmul(p, y)) / (2 * m * p), _FIRST)
 
 
 def _second_slope(m: Node, y: Node) -> Node:
     """`(E - K) / (2 m)`."""
-    safe = select((m < SMALL) & (m > -SMALL), like(1, m), m)
-    return _near_zero(m, (y - ellipkm1(1 - m)) / (2 * safe), _SECOND)
+    return _near_zero(m, (y - ellipkm1(1 - m)) / (2 * m), _SECOND)
 
 
 def _legendre_slope(m: Node, v: Node, x: Node) -> Node:
@@ -117,44 +110,55 @@ def _legendre_slope(m: Node, v: Node, x: Node) -> Node:
     return y
 
 
-def _power_slope(edge: Node, log_scale: Node, a: Node, p: Node) -> Node:
+def _power_slope(log_scale: Node, a: Node, p: Node) -> Node:
     """The slope in p of `(c p)^(1/a)`, c by its logarithm: how a quantile leaves an end of its
-    range. Ones elsewhere."""
-    a, p = (select(edge, t, like(1, t)) for t in (a, p))
+    range."""
     inverse = 1 / a
-    y: Node = exp(select(edge, log_scale, like(0, a)) * inverse) * inverse * el.pow(p, inverse - 1)
+    y: Node = exp(log_scale * inverse) * inverse * el.pow(p, inverse - 1)
     return y
 
 
-def _gamma_quantile_slopes(a: Node, y: Node, p: Node, q: Node) -> tuple[Node, Node]:
-    """Of the y at which `gammainc(a, y)` is `p = 1 - q`, in a and p. Where y is at an end of its
-    range, 0 or inf, it is there for all a; its slope in p is that of the leading term."""
-    zero, far = is_zero(y), isinf(y)
-    inside = select(zero | far, like(1, y), y)
-    da = select(zero | far, like(0, y), -gammainc_da(a, inside) / gammainc_dx(a, inside))
-    # For a = 1 the density is smooth at 0.
-    start = zero & ((a > 1.0) | (a < 1.0))
-    low = _power_slope(start, lgamma(a + 1), a, p)
-    high = 1 / select(far, q, like(1, q))
-    smooth = 1 / gammainc_dx(a, select(start | far, like(1, y), y))
-    return da, select(start, low, select(far, high, smooth))
+def _gamma_quantile_in_a(a: Node, y: Node) -> Node:
+    """Of the y at which `gammainc(a, y)` has a value, in a. Where y is at an end of its range, 0 or
+    inf, it is there for all a."""
+    return drop_if(is_zero(y) | isinf(y), -gammainc_da(a, y) / gammainc_dx(a, y))
 
 
-def _beta_quantile_slopes(a: Node, b: Node, y: Node, p: Node, q: Node) -> tuple[Node, ...]:
-    """Of the y at which `betainc(a, b, y)` is `p = 1 - q`, in a, b and p; likewise, with ends at 0
-    and 1, to which the other parameter scales the distance."""
-    zero, one = is_zero(y), is_zero(1 - y)
-    start, end = zero & ((a > 1.0) | (a < 1.0)), one & ((b > 1.0) | (b < 1.0))
-    inside = select(zero | one, like(0.5, y), y)
-    density, joint = betainc_dx(a, b, inside), digamma(a + b)
-    da = select(one, (1 - y) * (joint - digamma(a)) / b, -betainc_da(a, b, inside) / density)
-    db = select(zero, y * (digamma(b) - joint) / a, -betainc_db(a, b, inside) / density)
+def _gamma_quantile_in_p(a: Node, y: Node, p: Node, q: Node) -> Node:
+    """Of the y at which `gammainc(a, y)` is `p = 1 - q`, in p; at an end that of the leading term.
+    For a = 1 the density is smooth at 0."""
+    start, far = is_zero(y) & el.ne(a, like(1, a)), isinf(y)
+    low = _power_slope(lgamma(a + 1), a, p)
+    smooth = el.reciprocal(gammainc_dx(a, y))
+    return select(start, low, select(far, el.reciprocal(q), smooth))
+
+
+def _beta_quantile_in_a(a: Node, b: Node, y: Node) -> Node:
+    """Of the y at which `betainc(a, b, y)` has a value, in a. At 0 it is there for all a. At 1 the
+    distance from there is scaled by a: for b = 1 it is `(1 - p) / a`, and for others its slopes are
+    0 or infinite."""
+    end = (1 - y) / a
+    slope = -betainc_da(a, b, y) / betainc_dx(a, b, y)
+    return drop_if(is_zero(y), select(el.eq(y, like(1, y)), end, slope))
+
+
+def _beta_quantile_in_b(a: Node, b: Node, y: Node) -> Node:
+    """The same in b, with the ends exchanged."""
+    end = -y / b
+    slope = -betainc_db(a, b, y) / betainc_dx(a, b, y)
+    return drop_if(el.eq(y, like(1, y)), select(is_zero(y), end, slope))
+
+
+def _beta_quantile_in_p(a: Node, b: Node, y: Node, p: Node, q: Node) -> Node:
+    """Of the y at which `betainc(a, b, y)` is `p = 1 - q`, in p; at an end that of the leading
+    term, where the density is not smooth."""
+    start = is_zero(y) & el.ne(a, like(1, a))
+    end = el.eq(y, like(1, y)) & el.ne(b, like(1, b))
     log_beta = betaln(a, b)
-    low = _power_slope(start, log_beta + log(a), a, p)
-    high = _power_slope(end, log_beta + log(b), b, q)
-    smooth = 1 / betainc_dx(a, b, select(start | end, like(0.5, y), y))
-    in_p = select(start, low, select(end, high, smooth))
-    return select(zero, like(0, y), da), select(one, like(0, y), db), in_p
+    low = _power_slope(log_beta + log(a), a, p)
+    high = _power_slope(log_beta + log(b), b, q)
+    smooth = el.reciprocal(betainc_dx(a, b, y))
+    return select(start, low, select(end, high, smooth))
 
 
 # Rules name ops that are declared on a later line.
@@ -182,25 +186,25 @@ ellipe = unary("ellipe", from_scipy("ellipe"), lambda g, y, m: zmul(g, _second_s
 exp1 = unary("exp1", in_double(_exp1), lambda g, y, x: -zdiv(zmul(g, exp(-x)), x))
 expi = unary("expi", from_scipy("expi"), lambda g, y, x: zdiv(
     zmul(g, exp(x)), one_if(isinf(exp(x)), x)))
-expn = binary("expn", of_order("expn"), lambda g, y, n, x: undefined(g, n, x),
-              lambda g, y, n, x: zmul(g, _expn_slope(n, x)), FLOAT)
-yn = binary("yn", of_order("yn"), lambda g, y, n, x: undefined(g, n, x),
+expn = binary("expn", of_order("expn"), lambda g, y, *of: undefined(g, *of),
+              lambda g, y, n, x: zmul(g, _expn_slope(n, y, x)), FLOAT)
+yn = binary("yn", of_order("yn"), lambda g, y, *of: undefined(g, *of),
             lambda g, y, n, x: zmul(g, 0.5 * (yn(n - 1, x) - yn(n + 1, x))), FLOAT)
 gammaincinv = binary("gammaincinv", from_scipy("gammaincinv"),
-                     lambda g, y, a, p: zmul(g, _gamma_quantile_slopes(a, y, p, 1 - p)[0]),
-                     lambda g, y, a, p: zmul(g, _gamma_quantile_slopes(a, y, p, 1 - p)[1]), FLOAT)
+                     lambda g, y, a, p: zmul(g, _gamma_quantile_in_a(a, y)),
+                     lambda g, y, a, p: zmul(g, _gamma_quantile_in_p(a, y, p, 1 - p)), FLOAT)
 gammainccinv = binary("gammainccinv", from_scipy("gammainccinv"),
-                      lambda g, y, a, q: zmul(g, _gamma_quantile_slopes(a, y, 1 - q, q)[0]),
-                      lambda g, y, a, q: -zmul(g, _gamma_quantile_slopes(a, y, 1 - q, q)[1]), FLOAT)
+                      lambda g, y, a, q: zmul(g, _gamma_quantile_in_a(a, y)),
+                      lambda g, y, a, q: -zmul(g, _gamma_quantile_in_p(a, y, 1 - q, q)), FLOAT)
 betaincinv = ternary("betaincinv", from_scipy("betaincinv"),
-                     lambda g, y, a, b, p: zmul(g, _beta_quantile_slopes(a, b, y, p, 1 - p)[0]),
-                     lambda g, y, a, b, p: zmul(g, _beta_quantile_slopes(a, b, y, p, 1 - p)[1]),
-                     lambda g, y, a, b, p: zmul(g, _beta_quantile_slopes(a, b, y, p, 1 - p)[2]))
+                     lambda g, y, a, b, p: zmul(g, _beta_quantile_in_a(a, b, y)),
+                     lambda g, y, a, b, p: zmul(g, _beta_quantile_in_b(a, b, y)),
+                     lambda g, y, a, b, p: zmul(g, _beta_quantile_in_p(a, b, y, p, 1 - p)))
 betainccinv = ternary(
     "betainccinv", from_scipy("betainccinv"),
-    lambda g, y, a, b, q: zmul(g, _beta_quantile_slopes(a, b, y, 1 - q, q)[0]),
-    lambda g, y, a, b, q: zmul(g, _beta_quantile_slopes(a, b, y, 1 - q, q)[1]),
-    lambda g, y, a, b, q: -zmul(g, _beta_quantile_slopes(a, b, y, 1 - q, q)[2]))
+    lambda g, y, a, b, q: zmul(g, _beta_quantile_in_a(a, b, y)),
+    lambda g, y, a, b, q: zmul(g, _beta_quantile_in_b(a, b, y)),
+    lambda g, y, a, b, q: -zmul(g, _beta_quantile_in_p(a, b, y, 1 - q, q)))
 hyp1f1 = ternary("hyp1f1", hypergeometric.hyp1f1,
                  lambda g, y, *of: zmul(g, hyp1f1_da(*of)),
                  lambda g, y, *of: zmul(g, hyp1f1_db(*of)),

@@ -7,11 +7,13 @@ the end: the same memory. In between, a node of complex numbers is two nodes, it
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from retrograd.errors import BackendError
 from retrograd.ir import (
-    Dim,
     Graph,
     Node,
     Provenance,
@@ -38,11 +40,30 @@ from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ReduceProd, ReduceSum
 from retrograd.ops.remat import After
 from retrograd.ops.scan import CumProd, LinearScan
-from retrograd.ops.shape import Concat, Reshape, Slice, expand, pad, permute, reshape, slice_axis
+from retrograd.ops.shape import (
+    Concat,
+    LinearOp,
+    Slice,
+    expand,
+    pad,
+    permute,
+    reshape,
+    slice_axis,
+)
 from retrograd.passes.after_autodiff import settled
+from retrograd.passes.constants import leaf_value
 from retrograd.passes.lowering.complex_linalg import PairedFft, on_pairs
-from retrograd.passes.lowering.complex_math import FUNCTIONS, Pair, add, mul, zmul
-from retrograd.passes.lowering.fft import fourier
+from retrograd.passes.lowering.complex_math import (
+    FUNCTIONS,
+    Pair,
+    add,
+    joined,
+    mul,
+    parts_of,
+    taken_from,
+    zmul,
+)
+from retrograd.passes.lowering.fft import transformed
 
 Parts = Node | Pair
 
@@ -58,7 +79,8 @@ def lower_complex(graph: Graph) -> Graph:
     found: dict[Node, Parts] = {}
     inputs = [input_node(type_of_pairs(x.type), x.name) for x in graph.inputs]
     for x, new in zip(graph.inputs, inputs, strict=True):
-        found[x] = _apart(new) if x.dtype.is_complex else new
+        found[x] = parts_of(new) if x.dtype.is_complex else new
+    used = Counter([*graph.outputs, *(x for node in graph.body for x in node.inputs)])
     for node in graph.body:
         parts = [found[x] for x in node.inputs]
         if graphs_of(node.prim) or isinstance(node.prim, Item):
@@ -70,52 +92,25 @@ def lower_complex(graph: Graph) -> Graph:
             found[node] = node if reals == node.inputs else node.with_inputs(reals)
             continue
         with made_by(Provenance(node.scope, node.source, node.origin)):
-            found[node] = _rule(node)(node, parts)
+            first = _first_of_transform(node, parts, used)
+            found[node] = _rule(node)(node, parts) if first is None else first
     outputs = []
     for y in graph.outputs:
         end = found[y]
         with made_by(Provenance(y.scope, y.source, y.origin)):
-            outputs.append(_joined(end) if isinstance(end, tuple) else end)
+            outputs.append(joined(end) if isinstance(end, tuple) else end)
     return Graph(inputs, outputs, graph.name)
 
 
 def _held(node: Node, parts: Sequence[Parts]) -> Parts:
     """An operation that holds graphs, with these rewritten, or one of its results."""
-    given = [_joined(p) if isinstance(p, tuple) else p for p in parts]
+    given = [joined(p) if isinstance(p, tuple) else p for p in parts]
     if isinstance(node.prim, Item):
         item = node.prim(*given)
-        return _apart(item) if node.dtype.is_complex else item
+        return parts_of(item) if node.dtype.is_complex else item
     held = {k: lower_complex(g) for k, g in node.attrs.items() if isinstance(g, Graph)}
     new: Node = dataclasses.replace(node.prim, **held)(*given)  # type: ignore[type-var]
     return new
-
-
-def _apart(x: Node) -> Pair:
-    first, second = (flat(cut(x)) for flat, cut in (_part(x, 0), _part(x, 1)))
-    return first, second
-
-
-def _part(x: Node, part: int) -> tuple[Reshape, Slice]:
-    """What takes a part out of pairs: the second operation, and the first."""
-    none, one = (0,) * (x.type.rank - 1), (1,) * x.type.rank
-    cut = Slice((*none, part), (*x.shape[:-1], part + 1), one)
-    return Reshape(x.shape[:-1]), cut
-
-
-def _joined(z: Pair) -> Node:
-    whole = _taken_from(z[0], 0)
-    if whole is not None and whole is _taken_from(z[1], 1):
-        return whole
-    shape = (*z[0].shape, 1)
-    return Concat(len(shape) - 1)(reshape(z[0], shape), reshape(z[1], shape))
-
-
-def _taken_from(x: Node, part: int) -> Node | None:
-    """The array whose first or second part this is."""
-    if not isinstance(x.prim, Reshape) or not isinstance(x.inputs[0].prim, Slice):
-        return None
-    (whole,) = x.inputs[0].inputs
-    return whole if _part(whole, part) == (x.prim, x.inputs[0].prim) else None
 
 
 Rule = Callable[[Node, Sequence[Parts]], Parts]
@@ -140,32 +135,58 @@ def _function(node: Node, parts: Sequence[Parts]) -> Pair:
 
 
 def _planewise(node: Node, parts: Sequence[Parts]) -> Pair:
+    if len(parts) == 1 and isinstance(node.prim, LinearOp):
+        (z,) = parts
+        if isinstance(z, tuple) and _is_nothing(z[1]):
+            first = node.prim(z[0])
+            return first, full(0, first.type)
     first, second = (
         node.prim(*[p[k] if isinstance(p, tuple) else p for p in parts]) for k in (0, 1)
     )
     return first, second
 
 
+def _is_nothing(x: Node) -> bool:
+    """Whether a part is zero everywhere, as the imaginary one of real numbers is."""
+    value = leaf_value(x) if isinstance(x.prim, Constant) else None
+    return value is not None and bool(value == 0) and not np.signbit(value)
+
+
 def _matrices(node: Node, parts: Sequence[Parts]) -> Parts:
-    y = on_pairs(node, [_joined(p) if isinstance(p, tuple) else p for p in parts])
-    return _apart(y) if node.dtype.is_complex else y
+    y = on_pairs(node, [joined(p) if isinstance(p, tuple) else p for p in parts])
+    return parts_of(y) if node.dtype.is_complex else y
 
 
 @on_parts(Fft)
 def _transformed(node: Node, parts: Sequence[Parts]) -> Parts:
     (z,), axis, inverse = parts, node.attrs["axis"], node.attrs["inverse"]
     assert isinstance(z, tuple)
-    if isinstance(node.shape[axis], Dim):
-        return _apart(PairedFft(axis, inverse)(_joined(z)))
-    return fourier(z, axis, inverse)
+    of_real = _is_nothing(z[1])
+    x = z[0] if of_real else joined(z)
+    return parts_of(transformed(x, PairedFft(axis, inverse, of_real)))
+
+
+def _first_of_transform(node: Node, parts: Sequence[Parts], used: Counter[Node]) -> Pair | None:
+    """The first elements along the axis of a transform whose others nobody reads."""
+    prim = node.prim
+    if not isinstance(prim, Slice) or used[node.inputs[0]] > 1:
+        return None
+    whole = taken_from(parts[0])  # type: ignore[arg-type]
+    if whole is None or not isinstance(whole.prim, PairedFft) or whole.prim.kept is not None:
+        return None
+    axis = whole.prim.axis
+    kept = node.shape[axis]
+    if not isinstance(kept, int) or prim != slice_axis(node.inputs[0], axis, 0, kept).prim:
+        return None
+    return parts_of(dataclasses.replace(whole.prim, kept=kept)(*whole.inputs))
 
 
 @on_parts(PureCallback)
 def _called(node: Node, parts: Sequence[Parts]) -> Parts:
     assert isinstance(node.prim, PureCallback)
     call = node.prim.on_pairs([isinstance(p, tuple) for p in parts])
-    y = call(*[_joined(p) if isinstance(p, tuple) else p for p in parts])
-    return _apart(y) if node.dtype.is_complex else y
+    y = call(*[joined(p) if isinstance(p, tuple) else p for p in parts])
+    return parts_of(y) if node.dtype.is_complex else y
 
 
 @on_parts(After)

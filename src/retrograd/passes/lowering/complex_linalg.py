@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, Op, TensorType
+from retrograd.ir import Dim, Node, Op, TensorType
 from retrograd.ops.complex import complex_, imag, real
+from retrograd.ops.elementwise import cast
 from retrograd.ops.fft import Fft
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.shape import Concat, reshape, slice_axis
+from retrograd.passes.lowering.complex_math import parts_of
 
 Array = np.ndarray[Any, Any]
 
@@ -56,32 +58,50 @@ class Paired(Op):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class PairedFft(Op):
-    """`fft` of complex numbers that are given by their parts, along one more axis at the end.
-    Exists only in graphs on pairs, where a size is not known: there are no factors to split it
-    into, so the transform is a call of NumPy's."""
+    """`fft` of complex numbers that are given by their parts, along one more axis at the end, or of
+    real ones, as they are. Of the result there are the first elements only if so many are `kept`.
+    Exists only in graphs on pairs. `fft.py` says how it is computed."""
 
     axis: int
     inverse: bool
+    of_real: bool = False
+    kept: int | None = None
     name = "paired_fft"
 
     @property
     def attrs(self) -> dict[str, Any]:
-        return {"axis": self.axis, "inverse": self.inverse}
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     def infer(self, *types: TensorType) -> TensorType:
-        return types[0]
+        (x,) = types
+        shape = list(x.shape if self.of_real else x.shape[:-1])
+        shape[self.axis] = shape[self.axis] if self.kept is None else self.kept
+        return TensorType(x.dtype, (*shape, 2))
+
+    def needs_sizes(self, result: TensorType, *types: TensorType) -> bool:
+        return isinstance(types[0].shape[self.axis], Dim)
 
     def reference(self, *arrays: Any) -> Any:
-        return _parts(Fft(self.axis, self.inverse).reference(_complex(arrays[0])))
+        (x,) = arrays
+        z = x.astype(np.result_type(x.dtype, np.complex64)) if self.of_real else _complex(x)
+        y = Fft(self.axis, self.inverse).reference(z)
+        return _parts(np.moveaxis(np.moveaxis(y, self.axis, 0)[: self.kept], 0, self.axis))
 
     def on_parts(self, x: Node) -> Node:
         """The same as a graph of ops that have names."""
-        first, second = (
-            reshape(slice_axis(x, x.type.rank - 1, i, i + 1), x.shape[:-1]) for i in (0, 1)
-        )
-        y = Fft(self.axis, self.inverse)(complex_(first, second))
+        z = cast(x, x.dtype.complex) if self.of_real else complex_(*parts_of(x))
+        y = Fft(self.axis, self.inverse)(z)
+        if self.kept is not None:
+            y = slice_axis(y, self.axis, 0, self.kept)
         ends = (reshape(part, (*y.shape, 1)) for part in (real(y), imag(y)))
         return Concat(y.type.rank)(*ends)
+
+
+class NumpyFft(PairedFft):
+    """The same along an axis whose size has a name: there are no factors to split it into, so the
+    transform is a call of NumPy's."""
+
+    name = "numpy_fft"
 
 
 def _complex(x: Array) -> Array:

@@ -15,12 +15,49 @@ import numpy as np
 
 from retrograd.ir import Node, entering, full
 from retrograd.ops import elementwise as e
+from retrograd.ops.shape import Concat, Reshape, Slice, reshape
 
 Pair = tuple[Node, Node]
 
 # The parts of the result of an elementwise op, by its name, as a function of those of the operands.
 FUNCTIONS: dict[str, Callable[..., Pair]] = {}
 on_pairs = entering(FUNCTIONS)
+
+
+def parts_of(x: Node) -> Pair:
+    """The parts of numbers that lie in memory as pairs."""
+    first, second = (flat(cut(x)) for flat, cut in (_part(x, 0), _part(x, 1)))
+    return first, second
+
+
+def _part(x: Node, part: int) -> tuple[Reshape, Slice]:
+    """What takes a part out of pairs: the second operation, and the first."""
+    none, one = (0,) * (x.type.rank - 1), (1,) * x.type.rank
+    cut = Slice((*none, part), (*x.shape[:-1], part + 1), one)
+    return Reshape(x.shape[:-1]), cut
+
+
+def joined(z: Pair) -> Node:
+    """The pairs of parts, along one more axis at the end."""
+    whole = taken_from(z)
+    if whole is not None:
+        return whole
+    shape = (*z[0].shape, 1)
+    return Concat(len(shape) - 1)(reshape(z[0], shape), reshape(z[1], shape))
+
+
+def taken_from(z: Pair) -> Node | None:
+    """The array of pairs whose parts these are."""
+    whole = _taken_from(z[0], 0)
+    return whole if whole is not None and whole is _taken_from(z[1], 1) else None
+
+
+def _taken_from(x: Node, part: int) -> Node | None:
+    """The array whose first or second part this is."""
+    if not isinstance(x.prim, Reshape) or not isinstance(x.inputs[0].prim, Slice):
+        return None
+    (whole,) = x.inputs[0].inputs
+    return whole if _part(whole, part) == (x.prim, x.inputs[0].prim) else None
 
 
 def is_negative(x: Node) -> Node:

@@ -46,12 +46,13 @@ from retrograd.passes.constants import is_buffer
 from retrograd.passes.lowering import (  # noqa: F401  (their rules)
     conv,
     extremum,
+    fft,
     linalg,
     logsumexp,
     overlap_add,
     windows,
 )
-from retrograd.passes.lowering.complex_linalg import PairedFft
+from retrograd.passes.lowering.complex_linalg import NumpyFft
 from retrograd.passes.lowering.contraction import Materialize
 from retrograd.passes.lowering.libcall import by_reference
 from retrograd.passes.lowering.rules import RULES, lowers
@@ -183,7 +184,7 @@ def held(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     return node if same else node.with_inputs(stored)
 
 
-lowers(PairedFft, PureCallback, *FROM_SCIPY)(by_reference)
+lowers(NumpyFft, PureCallback, *FROM_SCIPY)(by_reference)
 # Whose values are those of their reference in compiled programs, too.
 CALLED = frozenset(op for op, rule in RULES.items() if rule is by_reference)
 # What only a CPU does: these, routines of libraries, walks through graphs.

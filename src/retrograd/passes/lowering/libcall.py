@@ -29,7 +29,8 @@ class LibCall(Op):
     The first `batch` axes of the result and of every operand are the batch. Operands lie in memory,
     contiguous, and what is only read by this call the routine may overwrite (`owned`). With
     `initialises_output`, the first operand has the type of the result, and is written there before
-    the routine is called, which then works in place.
+    the routine is called, which then works in place. The last `shared` operands have no axes of the
+    batch: each item reads the whole of them.
 
     `work` is how many 8-byte words of workspace an item takes; items that one thread does one after
     the other share theirs. `cost` is how many multiply-adds an item takes, roughly: whether threads
@@ -52,6 +53,7 @@ class LibCall(Op):
         work: Size = 0,
         cost: Size = 0,
         can_fail: bool = False,
+        shared: int = 0,
     ) -> None:
         self.routine = self.remark = routine
         self.result = result
@@ -62,6 +64,7 @@ class LibCall(Op):
         self.work = work
         self.cost = cost
         self.can_fail = can_fail
+        self.shared = shared
 
     def infer(self, *types: TensorType) -> TensorType:
         return self.result

@@ -45,7 +45,7 @@ from retrograd.ops.reduce import ArgMax, Reduction
 from retrograd.ops.scan import AxisScan
 from retrograd.ops.sort import SearchSorted, Sort
 from retrograd.ops.toposort import order_size
-from retrograd.passes.lowering.complex_linalg import Paired
+from retrograd.passes.lowering.complex_linalg import Paired, PairedFft
 from retrograd.runtime.backend import Array
 from retrograd.runtime.call_frame import CallFrame
 from retrograd.runtime.executable import Executable
@@ -89,7 +89,7 @@ _PROGRAMS: dict[Any, Code] = {}
 _LOCK = lock(40)
 
 FULL = float("inf")  # work: loops run more than once
-HEAVY = (Conv, MatrixOp, Paired)
+HEAVY = (Conv, MatrixOp, Paired, PairedFft)
 _FREE = (Reduction, ArgMax, AxisScan, Sort)  # no attribute holds a size
 
 
@@ -131,6 +131,9 @@ class OpKernel:
             self.node, self.orders = _matrices(node) or _slim_product(node)
             self.kind = "paired"
             self.shapes = [_shape(x) for x in self.node.inputs]
+        elif isinstance(prim, PairedFft):
+            self.node, self.kind = _of_any_batch(node), "batch"
+            self.shapes = [(-1, *_shape(node.inputs[0])[prim.axis :])]
         elif isinstance(prim, MatrixOp | Paired):
             self.kind = named(node)
             self.more = difference(node, self.kind)
@@ -191,7 +194,7 @@ class OpKernel:
         """What computes one contiguous result from contiguous operands on one thread; None where
         that takes more: another order of axes, several results, the work of other threads."""
         turned = any(list(order) != sorted(order) for order in self.orders or ())
-        if turned or self.more or isinstance(self.node.type, TupleType):
+        if turned or self.more or self.kind == "batch" or isinstance(self.node.type, TupleType):
             return None
         types = [x.type for x in self.node.inputs]
         flat = self.kind == "flat"
@@ -221,6 +224,15 @@ def _of_any_length(node: Node) -> Node:
     rows = [x.type.with_shape((length, *x.shape[1:])) for x in node.inputs[first:]]
     types = [*[x.type for x in node.inputs[:first]], *rows]
     return replace(prim, length=length)(*[input_node(t) for t in types])
+
+
+def _of_any_batch(node: Node) -> Node:
+    """A Fourier transform for any sizes of the axes before. That of its own says what its code is,
+    and how long the rows of columns are."""
+    prim: Any = node.prim
+    shape = _shape(node.inputs[0])
+    own: tuple[int | Dim, ...] = (Dim("batch"), *shape[prim.axis :])
+    return replace(prim, axis=1)(input_node(node.inputs[0].type.with_shape(own)))
 
 
 def _of_any_graph(node: Node) -> Node:
@@ -318,7 +330,7 @@ def _work(node: Node) -> float:
 
 def _described(node: Node, kind: str) -> Any:
     types = [x.type for x in node.inputs]
-    by_rank = kind not in ("", "graph", "length")
+    by_rank = kind not in ("", "graph", "length", "batch")
     shapes = tuple(t.rank if by_rank else t.shape for t in types) if kind != "flat" else None
     return node.prim, tuple([t.dtype for t in types]), shapes, kind
 

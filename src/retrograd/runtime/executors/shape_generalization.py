@@ -54,7 +54,7 @@ def types_of(node: Node, kind: str) -> list[TensorType]:
     types = [x.type for x in node.inputs]
     if kind == "flat":
         return [t.with_shape((Dim("N"),)) for t in types]
-    if kind in ("", "graph", "length"):
+    if kind in ("", "graph", "length", "batch"):
         return types
     if kind.startswith("named"):
         ending = kind[-1]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 
+from retrograd.gc_paused import gc_paused
 from retrograd.ir import Graph, Node, TensorType, evaluate
 from retrograd.ops.control.draw import Draw
 from retrograd.ops.conv import Conv
@@ -100,7 +101,7 @@ class TieredProgram:
 
     def compile(self) -> Executable | BytecodeExecutor:
         """The native code, made now if there is none yet."""
-        with self._lock:
+        with self._lock, gc_paused():
             if self._compiled is None:
                 make = BytecodeExecutor if self._long else Executable
                 self._compiled = make(self.graph)

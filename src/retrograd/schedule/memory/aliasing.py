@@ -85,19 +85,21 @@ def take_inputs(
 
 
 def update_temporaries(kernels: list[Kernel]) -> None:
-    """Have scatters and assignments write to the memory of what they update, where that is the
-    program's own and nobody reads it later: a copy less for each."""
+    """Have scatters and assignments write to the memory of what they update, where that is made by
+    one of these kernels and nobody reads it later: a copy less for each. What a loop or a branch
+    uses from around it is not made by its kernels: the next step reads it again."""
     readers: dict[Buffer, list[int]] = {}
     for at, kernel in enumerate(kernels):
         for x in kernel.reads:
             readers.setdefault(x, []).append(at)
     after: dict[Buffer, Buffer] = {}
+    made = _first_writers(kernels)
     for at, kernel in enumerate(kernels):
         if not isinstance(kernel.nodes[0].prim, Scatter | SliceSet):
             continue
         y = kernel.outs[0]
         for x in kernel.reads:
-            own = x.kind == "temporary" and x.type == y.type
+            own = x.kind == "temporary" and x.type == y.type and x in made
             if own and _fits(x, y, at, kernel, readers[x], True):
                 after[x] = y
                 break

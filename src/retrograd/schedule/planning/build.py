@@ -45,7 +45,7 @@ class PlanBuilder:
         memory: Memory,
         light: bool = False,
     ) -> None:
-        self.source, self.graph = graph, lowered(graph, light)
+        self.source, self.graph = graph, lowered(self.prepared(graph), light)
         self.memory = memory
         self.light = light  # see `KernelPlan`
         self.buffers: dict[Node, Buffer] = dict(zip(self.graph.inputs, inputs, strict=True))
@@ -60,6 +60,10 @@ class PlanBuilder:
         self._make_kernels(fusion.stored)
         for node, buffer in copies:
             self.kernels.append(Kernel([node], [self._copy(node, buffer)], [buffer]))
+
+    def prepared(self, graph: Graph) -> Graph:
+        """The graph, without what the engine at hand has no kernels for."""
+        return graph
 
     def _make_buffers(
         self, stored: list[Node], outputs: Sequence[Buffer]

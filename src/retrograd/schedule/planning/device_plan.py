@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from retrograd.ir import Dim, Graph, Node, evaluate
+from retrograd.passes.lowering.fft import PRODUCTS
+from retrograd.passes.rewrite import rewrite
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import Memory, flat, hidden_names, regions_of
 from retrograd.schedule.fusion import UPDATES
@@ -19,9 +21,12 @@ from retrograd.schedule.shape_checks import Sizes
 
 
 class DevicePlanBuilder(PlanBuilder):
-    """Leaves matrices as they are."""
+    """Leaves matrices as they are, and does without routines for Fourier transforms."""
 
     packs = False
+
+    def prepared(self, graph: Graph) -> Graph:
+        return rewrite(graph, PRODUCTS)
 
 
 class DevicePlan:

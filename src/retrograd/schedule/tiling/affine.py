@@ -241,11 +241,13 @@ def _of_scatter(nest: ScatterNest) -> tuple[list[Touch], list[Touch]]:
 
 def _of_call(nest: CallNest) -> tuple[list[Touch], list[Touch]]:
     """The accesses of a routine, which touches of every buffer what belongs to the item at hand."""
-    found = []
-    for buffer in nest.buffers:
+    found, given = [], len(nest.operands)
+    for i, buffer in enumerate(nest.buffers):
+        if given - nest.shared <= i < given:
+            found.append(Touch(buffer, None))
+            continue
         each = buffer.type.size // nest.loops[0]
         found.append(_row(buffer, each))
-    given = len(nest.operands)
     return found[:given], found[given:]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,10 @@ from retrograd.memory_limit import check_new
 from retrograd.train.gpt.corpus import IGNORED, Corpus, checksum_of
 from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
 from retrograd.train.gpt.windows import TextFile, TextWindows, Tokenizer, byte_pairs
+from retrograd.train.loop.non_finite import all_finite, diverged, first_bad, spoilt
 from retrograd.train.parameter_norms import parameter_norms
+from retrograd.tuning import TUNING
+from retrograd.xla.agreement import is_several
 
 # Megatron's division: heads and the inner width of the MLP over the axis `model` of a mesh, so that
 # each block has two sums over it in each direction.
@@ -47,6 +52,9 @@ MOST_ALIKE = 128  # steps
 FIXED_STEPS = 64
 LENGTHS = 4
 VALIDATION_TOKENS = 8192  # at a time
+# Seconds between copies of a run, at least, and the share of its time that they take, at most.
+COPIED_AFTER = 1.0
+COPIED_SHARE = 0.003
 
 
 Array = np.ndarray[Any, Any]
@@ -204,6 +212,9 @@ class GPTTrainer:
         self.optimizer = config.optimizer()
         self.state = self.optimizer.init(self._model)
         self.step = 0
+        self.checkpoint: Path | None = None  # that was saved last, or is gone on from
+        self._kept: tuple[int, list[Array]] | None = None  # leaves and state at a step
+        self._next_copy = float("-inf")
         self._held_out: Any = None
         flops = 6 * self.parameters * config.batch * model.context
         self._alike = int(min(max(SMALL_STEP_FLOPS // flops, 1), MOST_ALIKE))
@@ -294,6 +305,7 @@ class GPTTrainer:
                 self._leaves = self.placement.model(self._names, copies)
                 self.state = self.placement.state(self.state, self._leaves)
         given = self._joined(tokens, targets)
+        self._keep()
         with rg.no_grad():
             if looked:
                 self._leaves, self.state, found, self.seen = self._looked(
@@ -304,14 +316,57 @@ class GPTTrainer:
         losses = found.numpy()[:count]
         if not np.isfinite(losses).all():
             bad = int(np.argmin(np.isfinite(losses)))
-            raise NonFiniteError(
-                f"the loss is {losses[bad]} at step {self.step + bad + 1}: training has diverged; "
-                f"lower the learning rate (now {self.config.lr}) and start again or from a "
-                "checkpoint"
-            )
+            at = self.step + bad + 1
+            raise self._diverged(f"the loss is {losses[bad]} at step {at}", at)
         learned = self.corpus.learned(self.step, count, size)
         self.step += count
         return losses, learned
+
+    def _keep(self) -> None:
+        """Copy leaves and state once in a while, to find out later what a NaN came from: steps
+        write over what they are given."""
+        began = time.monotonic()
+        if self.placement is not None or began < self._next_copy:
+            return
+        every = [*self._leaves, *pytree.flatten(self.state)[0]]
+        if sum(x.nbytes for x in every) > TUNING.fit_kept_bytes:
+            return
+        if all_finite(every):
+            self._kept = self.step, [x.numpy().copy() for x in every]
+        now = time.monotonic()
+        self._next_copy = now + max(COPIED_AFTER, (now - began) / COPIED_SHARE)
+
+    def _diverged(self, what: str, steps: int) -> NonFiniteError:
+        """The error for what is not finite in the last of so many steps."""
+        remedy = (
+            f"lower the learning rate (now {self.config.lr:g}) and start again, or limit gradients "
+            "(clip=1.0)"
+        )
+        return diverged(what, self._cause(steps), remedy, checkpoint=self.checkpoint)
+
+    def _cause(self, steps: int) -> NonFiniteError | None:
+        """What gave the first number that is not finite in so many steps: those since the last copy
+        are done again."""
+        if self._kept is None:
+            return None
+        first, arrays = self._kept
+        structure, size = pytree.flatten(self.state)[1], len(self._leaves)
+
+        def carry() -> tuple[Any, Any]:  # of its own: steps write over what they are given
+            tensors = [rg.asarray(x, copy=True) for x in arrays]
+            return tensors[:size], pytree.unflatten(structure, tensors[size:])
+
+        for at in range(first, steps):
+            batch = self.corpus.batches(at, 1, self.config.batch, self._alike)
+            with rg.no_grad():
+                given: Any = (*carry(), *self._padded(*batch))
+                leaves, state, losses = self._steps(*given)
+                if not all_finite([*leaves, losses]):
+                    one: Any = rg.jit(self._one)
+                    last = [rg.tensor(x[0]) for x in batch]
+                    return first_bad(partial(one, *carry(), *last))
+            arrays = [x.numpy() for x in (*leaves, *pytree.flatten(state)[0])]
+        return None
 
     def _padded(self, tokens: Array, targets: Array) -> tuple[Array, Array]:
         """Batches of several steps in one of few shapes, where each shape is a program of its own:
@@ -389,8 +444,12 @@ class GPTTrainer:
         return source | size | asdict(self.config)
 
     def save(self, manager: CheckpointManager, metric: float | None = None) -> Path:
-        """Write everything that going on needs."""
-        return manager.save(
+        """Write everything that going on needs; `NonFiniteError` for parameters that are not
+        finite, for the checkpoints before are worth more."""
+        parameters = [] if is_several() else self.model.named_parameters()
+        if bad := [name for name, p in parameters if not all_finite([p])]:
+            raise self._diverged(spoilt(self.step, bad), self.step)
+        self.checkpoint = manager.save(
             self.step,
             metric=metric,
             model=self.model,
@@ -401,6 +460,7 @@ class GPTTrainer:
             tokenizer=self.corpus.tokenizer.state_dict(),
             data={"source": self.source, "checksum": self.corpus.checksum},
         )
+        return self.checkpoint
 
     @classmethod
     def fresh(
@@ -454,7 +514,7 @@ class GPTTrainer:
                 raise FormatError(f"{path}: the state of the optimizer does not fit the model")
             trainer.model.load_state_dict(parts["model"])
             trainer.generator.load_state_dict(parts["generator"])
-        trainer.state, trainer.step = state, step
+        trainer.state, trainer.step, trainer.checkpoint = state, step, path
         return trainer
 
 

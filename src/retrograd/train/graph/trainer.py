@@ -7,6 +7,7 @@ import hashlib
 import math
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,9 @@ from retrograd.io import CheckpointManager, structured
 from retrograd.memory_limit import check_new
 from retrograd.train.graph.model import Network, features_of
 from retrograd.train.graph.sources import Task
+from retrograd.train.loop.non_finite import all_finite, diverged, first_bad, spoilt
 from retrograd.train.parameter_norms import parameter_norms
+from retrograd.xla.agreement import is_several
 
 Array = np.ndarray[Any, Any]
 
@@ -101,6 +104,8 @@ class GraphTrainer:
         self.x, self._mask = rg.tensor(x), rg.tensor(self.train)
         self._labels = rg.tensor(np.maximum(task.labels, 0))
         self.step = 0
+        self.checkpoint: Path | None = None  # that was saved last, or is gone on from
+        self._before: tuple[Any, Any] | None = None  # model and state before the last step
         self.placement = Placement.here()
         self._is_placed = self.placement is None
         # One program for every step, the first included: so a run may be cut anywhere.
@@ -156,23 +161,40 @@ class GraphTrainer:
                 model, state, loss = self._update(self.model, self.state)
         value: float = loss.item()
         if not math.isfinite(value):
-            raise NonFiniteError(
-                f"the loss is {value} at step {self.step + 1}: training has diverged; lower the "
-                f"learning rate (now {self.config.lr})"
-            )
+            raise self._diverged(f"the loss is {value} at step {self.step + 1}")
+        self._before = (self.model, self.state)
         self.model, self.state = model, state
         self.step += 1
         return value
 
+    def _diverged(self, what: str) -> NonFiniteError:
+        remedy = f"lower the learning rate (now {self.config.lr:g})"
+        return diverged(what, self._cause(), remedy, checkpoint=self.checkpoint)
+
+    def _cause(self) -> NonFiniteError | None:
+        """What gave the first number that is not finite: in the last step, whose gradient may have
+        spoilt the parameters, or in this one."""
+        for carry in (self._before, (self.model, self.state)):
+            with rg.no_grad():
+                cause = None if carry is None else first_bad(partial(self._update, *carry))
+            if cause is not None:
+                return cause
+        return None
+
     def save(self, manager: CheckpointManager, source: Any) -> Path:
-        """Write everything that going on needs."""
-        return manager.save(
+        """Write everything that going on needs; `NonFiniteError` for parameters that are not
+        finite, for the checkpoints before are worth more."""
+        parameters = [] if is_several() else self.model.named_parameters()
+        if bad := [name for name, p in parameters if not all_finite([p])]:
+            raise self._diverged(spoilt(self.step, bad))
+        self.checkpoint = manager.save(
             self.step,
             model=self.model,
             optimizer=self.state,
             graph=asdict(self.config),
             data={"source": source, "checksum": checksum(self.task), "name": self.task.name},
         )
+        return self.checkpoint
 
     def restore(self, manager: CheckpointManager) -> None:
         """Go on from the latest checkpoint. `FormatError` where it is of another run: options other
@@ -197,7 +219,7 @@ class GraphTrainer:
             if rg.tree.flatten(state)[1] != rg.tree.flatten(self.state)[1]:
                 raise FormatError(f"{path}: the state of the optimizer does not fit the network")
             self.model.load_state_dict(weights)
-        self.state, self.step = state, step
+        self.state, self.step, self.checkpoint = state, step, path
 
 
 def saved_run(out: StrPath) -> tuple[GraphConfig, Any]:

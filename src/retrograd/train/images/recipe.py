@@ -17,7 +17,7 @@ from retrograd.api.dashboard import Dashboard
 from retrograd.data import read_image
 from retrograd.distributed.training import Placement
 from retrograd.errors import FormatError, OptionError
-from retrograd.files import StrPath, make_directory, read_bytes, write_atomically
+from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.functions.random.generator import Generator
 from retrograd.io import load_safetensors, save_safetensors, structured
 from retrograd.nn import functional as F
@@ -29,7 +29,7 @@ from retrograd.train.loop.fit import fit
 from retrograd.train.loop.rows import RowReader
 from retrograd.train.loop.run import TrainingRun
 from retrograd.train.progress import Reporter
-from retrograd.train.run_log import MODEL, TASK, write_configuration
+from retrograd.train.run_log import MODEL, TASK, ConfigurationWriter, same_configuration
 from retrograd.train.split import stratified_split
 
 Array = np.ndarray[Any, Any]
@@ -106,8 +106,9 @@ def train(
         raise FormatError(
             f"{task.name}: no class has three images, so that none can be held out to test on"
         )
-    if not resume:
-        write_configuration(make_directory(Path(out)), {**options, **asdict(config)})
+    every = {**options, **asdict(config)}
+    if resume:
+        same_configuration(Path(out), every)
     batch = min(config.batch, len(learn))
     each = len(learn) // batch
     steps = config.steps or config.epochs * each
@@ -132,6 +133,7 @@ def train(
         else None,
         folder=out,
         resume=resume,
+        callbacks=() if resume else ConfigurationWriter(Path(out), every),
         progress=reporter,
         dashboard=board or False,
     )
@@ -210,7 +212,7 @@ def report(outcome: ImageOutcome) -> str:
     ]
     width = max(*[len(c) for c in task.classes], 5)
     lines.append(" " * width + "".join([f" {c:>{width}}" for c in task.classes]))
-    table = np.zeros((len(task.classes), len(task.classes)), np.int64)
+    table: Any = np.zeros((len(task.classes), len(task.classes)), np.int64)
     if len(test):
         labels = list(range(len(task.classes)))
         table = metrics.confusion_matrix(outcome.predicted, true, labels=labels)

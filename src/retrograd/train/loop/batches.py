@@ -155,9 +155,11 @@ def grouped(batches: Iterable[tuple[tuple[Tensor, ...], Any]]) -> list[Group]:
 
 class BatchSource(ABC):
     """Batches, epoch by epoch. `length` is how many an epoch has, None where nobody knows; `epoch`
-    counts those that have ended, `at` the batches taken of the one that has not."""
+    counts those that have ended, `at` the batches taken of the one that has not. `intact` says
+    whether a `take` that failed has left this as it was."""
 
     length: int | None = None
+    intact: bool = True
 
     def __init__(self) -> None:
         self.epoch = self.at = 0
@@ -328,6 +330,7 @@ class BatchIterator(BatchSource):
         self.once = isinstance(data, Iterator)
         self.length = _length(data)
         self._iterator: Iterator[Any] | None = None
+        self._failure: Exception | None = None  # of the batch behind those that were taken
         self._passed_over = 0
         self._saves = hasattr(data, "state_dict") and hasattr(data, "load_state_dict")
         if self.length == 0:
@@ -344,15 +347,37 @@ class BatchIterator(BatchSource):
             self._iterator = self._begin()
 
     def take(self, count: int) -> list[Group]:
+        """The next batches of the epoch, so many at most. Where making one fails, those before it
+        come first, so that they are learned from and saved."""
         self.ready()
-        assert self._iterator is not None
-        # Arrays are copied where they wait for others, lest the iterator fills them again.
-        batches = islice(self._iterator, count)
-        found = [tensors_of(batch, copy=count > 1) for batch in batches]
+        found = []
+        for batch in self._made(count):
+            self.intact = not self._saves  # a loader counts what it has given
+            # Arrays are copied where they wait for others, lest the iterator fills them again.
+            found.append(tensors_of(batch, copy=count > 1))
         if self.placement is not None:
             found = [(self.placement.batch_of_parts(x), structure) for x, structure in found]
         self.at += len(found)
+        self.intact = True
         return grouped(found)
+
+    def _made(self, count: int) -> Iterator[Any]:
+        """What the iterator gives next. An error behind the first waits for the next time."""
+        assert self._iterator is not None
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        for i in range(count):
+            try:
+                batch = next(self._iterator)
+            except StopIteration:
+                return
+            except Exception as error:
+                if not i:
+                    raise
+                self._failure = error
+                return
+            yield batch
 
     def _begin(self) -> Iterator[Any]:
         if self.once and self.epoch:
@@ -422,7 +447,7 @@ def batches_of(
     if batch_size is not None or shuffle is not None or drop_last:
         raise OptionError(
             "fit: batch_size, shuffle and drop_last are for data that is a tree of arrays; "
-            f"{type(data).__name__} gives batches as it does. Say it there, or give arrays"
+            f"{type(data).__name__} gives batches as it does. {_how_to_say(data)}"
         )
     if isinstance(data, tuple | Mapping):
         kinds = {type(x).__name__ for x in pytree.flatten(data)[0]}
@@ -442,6 +467,15 @@ def batches_of(
     )
 
 
+def _how_to_say(data: Any) -> str:
+    """What to write instead of data with options that are for arrays."""
+    if isinstance(data, list) and data and all(map(_is_array, data)):
+        return "Arrays that belong together stand in a tuple: data=(x, y)"
+    if isinstance(data, tuple | list | Mapping):
+        return "Make arrays of what it holds: data=(np.asarray(x), np.asarray(y))"
+    return "Say it there, or give arrays"
+
+
 def is_arrays(data: Any) -> bool:
     """Whether data is arrays, not batches of them: an array, or a tuple, dict or dataclass whose
     leaves are arrays."""
@@ -457,7 +491,9 @@ def is_arrays(data: Any) -> bool:
 
 def _is_array(x: Any) -> bool:
     return isinstance(x, Tensor | np.ndarray | RowReader) or (
-        hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__array__")
+        hasattr(x, "shape")
+        and hasattr(x, "__array__")
+        and (hasattr(x, "dtype") or hasattr(x, "dtypes"))  # a table of pandas has one a column
     )
 
 
@@ -553,6 +589,11 @@ def held_out_batches(
         raise ArgumentError(
             "fit: validation data is gone through again and again, which an iterator cannot be; "
             f"give {REMEDY}"
+        )
+    if isinstance(data, int | float):
+        raise ArgumentError(
+            f"fit: validation is data that is held out, such as (x, y), not {data}; "
+            "rg.data.random_split(dataset, [0.8, 0.2]) splits a dataset"
         )
     if is_arrays(data):
         shuffle = None if batch_size is None else False

@@ -40,24 +40,43 @@ class Evaluation:
         self.loss, self.structure, self.placement = loss, structure, placement
         self.metrics = named_metrics(metrics)
         self.predict = predict or predicted
+        self.outputs: int | None = None  # numbers that are predicted for each sample
         self._programs: dict[Any, tuple[Any, Any]] = {}
 
     def __call__(self, leaves: Leaves, batches: BatchSource) -> dict[str, float]:
         """The values by name, `loss` first. The batches are gone through once."""
-        totals = self._start()
+        totals: Any = None
         count = 1  # of one batch it is known how many are held in memory at once
         while groups := batches.take(count):
             for group in groups:
+                if totals is None:
+                    totals = self._start(leaves, group)
                 totals = self._add(leaves, totals, group)
             count = max(TUNING.fit_loop_bytes // max(groups[0].nbytes, 1), 1)
         batches.end_epoch()
         return {name: _number(name, x) for name, x in self._results(totals).items()}
 
-    def _start(self) -> Any:
+    def _start(self, leaves: Leaves, group: Group) -> Any:
+        """What no batch amounts to."""
         zero = np.zeros((), np.float64)
         means = dict.fromkeys(("loss", *self._functions()), zero)
         states = {name: m.init() for name, m in self.metrics.items() if is_running(m)}
+        open_ended = [n for n in states if getattr(self.metrics[n], "num_outputs", 0) is None]
+        if open_ended:
+            self.outputs = self.outputs or self._outputs(leaves, group)
+            like = {"weight": np.zeros(self.outputs)}
+            states |= {name: self.metrics[name].empty(like) for name in open_ended}
         return pytree.map(rg.asarray, (zero, means, states))
+
+    def _outputs(self, leaves: Leaves, group: Group) -> int:
+        """How many numbers are predicted for each sample."""
+
+        def predictions(leaves: Leaves, batch: Leaves) -> Any:
+            model = pytree.unflatten(self.structure, leaves)
+            return self.predict(model, pytree.unflatten(group.structure, batch))[0]
+
+        (found,) = rg.trace(predictions, leaves, group.batch(0)).outputs
+        return int(found.shape[1]) if len(found.shape) == 2 else 1
 
     def _functions(self) -> list[str]:
         return [name for name, m in self.metrics.items() if not is_running(m)]

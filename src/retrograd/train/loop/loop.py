@@ -1,8 +1,9 @@
 """The loop of a run: steps until something is to be looked at, then a look at it.
 
-Steps are calls of their own at first. Where nobody looks at every one, as many as take about
-`TUNING.fit_report_s` are then done by one program, unless they take so long that this gains
-nothing; a program gives the same bits either way.
+Steps are looked at one by one at first. Where nobody has to look at every one, as many as take
+about `TUNING.fit_report_s` are then done in a call: by one program, or, where they take so long
+that this gains nothing, by calls of the program of one step, one right after another. The bits are
+the same in each way.
 """
 
 from __future__ import annotations
@@ -27,7 +28,14 @@ from retrograd.train.loop.callbacks import Callbacks
 from retrograd.train.loop.early_stopping import Best, Watch
 from retrograd.train.loop.evaluation import Evaluation
 from retrograd.train.loop.log import Log
-from retrograd.train.loop.non_finite import Recent, StepCall, bad_leaves, diagnosis
+from retrograd.train.loop.non_finite import (
+    Recent,
+    StepCall,
+    bad_leaves,
+    diagnosis,
+    diverged,
+    spoilt,
+)
 from retrograd.train.loop.run import TrainingRun
 from retrograd.train.loop.schedulers import Schedulers
 from retrograd.train.loop.snapshot import EARLY, parts_of
@@ -79,6 +87,7 @@ class TrainingLoop:
         self.size = 1  # steps in a call
         # Several processes do not measure the same times, by which the steps of a call are chosen.
         self.loops = not (plan.callbacks.has("on_step") or is_several())
+        self.compiled = False  # whether the steps of a call are one program
         self.looped = 0  # calls of many steps
         self.saved = self.flushed = time.monotonic()
         self.saved_step, self.validated_step = 0, -1
@@ -89,13 +98,12 @@ class TrainingLoop:
         self.ahead = 0  # batches that were taken, and not learned from yet
 
     # -- the course of a run ---------------------------------------------------------------------
-    def go(self, until: float = math.inf) -> None:
+    def go(self, until: int | None = None) -> None:
         """Steps until the last, until so many are done, or until somebody stops the run."""
-        while not self.finished() and self.run.step < until:
-            asked = self.room() * self.plan.accumulate
-            self.batches.ready()
-            self.ahead = 1  # should taking fail, nobody knows
-            groups = self.batches.take(asked)
+        while not self.finished() and (until is None or self.run.step < until):
+            steps = self.room() if until is None else min(self.room(), until - self.run.step)
+            asked = steps * self.plan.accumulate
+            groups = self.take(asked)
             self.ahead = taken = sum(g.count for g in groups)
             if len(groups) > 2:  # shapes differ from batch to batch
                 self.loops, self.size = False, 1
@@ -108,6 +116,17 @@ class TrainingLoop:
             if ended:
                 self.batches.end_epoch()
             self.look(ended)
+
+    def take(self, count: int) -> list[Group]:
+        """The next batches, so many at most."""
+        self.batches.ready()
+        self.ahead = 1
+        try:
+            return self.batches.take(count)
+        except Exception:
+            if self.batches.intact:  # the position is that of the model
+                self.ahead = 0
+            raise
 
     def finished(self) -> bool:
         """Whether there is nothing more to do."""
@@ -183,6 +202,8 @@ class TrainingLoop:
             return programs.accumulated(call.carry, call.batches, looked)
         if call.steps == 1:
             return programs.one(call.carry, group, call.start, looked)
+        if not self.compiled:
+            return programs.series(call.carry, group, call.start, call.stop, call.each)
         if isinstance(self.batches, WholeBatch):
             return programs.repeated(call.carry, group, call.steps)
         return programs.many(call.carry, group, call.start, call.stop, call.each)
@@ -197,7 +218,7 @@ class TrainingLoop:
             return done
         if call.steps > 1:
             self.looped += 1
-            if self.looped > 1:  # the first is compiled
+            if self.looped > 1 or not self.compiled:  # a program is compiled by its first call
                 self.size = self.fitting(spent, call)
         elif not self.looped:
             self.times.append(spent)
@@ -206,16 +227,18 @@ class TrainingLoop:
         return done
 
     def decide(self, call: StepCall) -> None:
-        """Whether many steps in a call are worth a program of their own."""
+        """How many steps a call does from now on, and whether they are worth a program of their
+        own."""
         plan, step = self.plan, min(self.times)
         left = math.inf if plan.steps is None else plan.steps - self.run.step
         if plan.steps is None and plan.epochs is not None and self.batches.length is not None:
             left = plan.epochs * self.batches.length / plan.accumulate - self.run.step
         gain = left * TUNING.fit_step_call_s
-        if step > TUNING.fit_looped_step_s or gain < self.times[0]:
-            self.loops = False
-        else:
+        self.compiled = step <= TUNING.fit_looped_step_s and gain >= self.times[0]
+        if self.compiled or self.recent.keeps:
             self.size = self.fitting(step, call)
+        else:  # the carry before the call takes too much memory to be kept until its end
+            self.loops = False
 
     def fitting(self, seconds: float, call: StepCall) -> int:
         """How many steps of so many seconds one call should do."""
@@ -270,22 +293,24 @@ class TrainingLoop:
         """Raise for a loss that is not finite."""
         run = self.run
         bad = next(i for i, x in enumerate(losses) if not math.isfinite(x))
-        cause = diagnosis(self.programs, self.recent.calls)
-        lines = [f"the loss is {losses[bad]} at step {run.step + bad + 1}: training has diverged"]
-        if cause is not None:
-            lines.append(f"first, {cause}")
-        elif names := bad_leaves(self.programs, run._carry):
-            lines.append(f"before that step these were not finite already: {', '.join(names[:5])}")
-        if run.checkpoint is not None:
-            lines.append(f"the last good checkpoint is {run.checkpoint}")
-        lines.append(
-            f"lower the learning rate (now {run.lr:g}) or limit gradients (clip_grad_norm=1.0)"
+        raise self.divergence(
+            f"the loss is {losses[bad]} at step {run.step + bad + 1}",
+            bad_leaves(self.programs, run._carry),
         )
-        node, index = (cause.node, cause.index) if cause is not None else (None, None)
-        error = NonFiniteError("\n".join(lines), node, index)
-        for note in getattr(cause, "__notes__", ()):
-            error.add_note(note)
-        raise error
+
+    def divergence(self, what: str, bad: Sequence[str] = ()) -> NonFiniteError:
+        """The error for what is not finite, with what gave the first such number."""
+        return diverged(
+            what, diagnosis(self.programs, self.recent.calls),
+            f"lower the learning rate (now {self.run.lr:g}) or limit gradients "
+            "(clip_grad_norm=1.0)",
+            bad=bad, checkpoint=self.run.checkpoint,
+        )  # fmt: skip
+
+    def need_finite(self) -> None:
+        """Raise for parameters that the last step has spoilt, though its loss is a number."""
+        if bad := bad_leaves(self.programs, self.run._carry):
+            raise self.divergence(spoilt(self.run.step, bad))
 
     def tell(self, losses: Sequence[float], samples: int) -> None:
         """Reports of steps: on the terminal, in the log, on the dashboard."""
@@ -371,8 +396,10 @@ class TrainingLoop:
         plan.callbacks.call("on_validation", run)
 
     def save(self) -> Path:
-        """Write a checkpoint. Where that fails, a warning says so and training goes on."""
+        """Write a checkpoint. Where that fails, a warning says so and training goes on; parameters
+        that are not finite are a `NonFiniteError`, for the checkpoints before are worth more."""
         plan, run = self.plan, self.run
+        self.need_finite()
         assert plan.manager is not None
         rule = plan.watch.rule
         value = run.metrics.get(rule.monitor) if self.validated_step == run.step else None
@@ -421,8 +448,10 @@ class TrainingLoop:
 
     @property
     def may_save(self) -> bool:
-        """Whether there is something to save, and the position in the data is that of the model."""
-        return self.is_open and self.ahead == 0 and self.saved_step < self.run.step
+        """Whether there is something to save that is finite, and the position in the data is that
+        of the model."""
+        ready = self.is_open and self.ahead == 0 and self.saved_step < self.run.step
+        return ready and not bad_leaves(self.programs, self.run._carry)
 
     def plot(self, folder: Path) -> None:
         """Draw what was measured."""
@@ -435,6 +464,7 @@ class TrainingLoop:
     def end(self) -> None:
         """After the last step."""
         plan, run = self.plan, self.run
+        self.need_finite()
         if plan.manager is not None and self.saved_step != run.step:
             self.save()
         self.is_open = False

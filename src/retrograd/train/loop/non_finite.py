@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +14,7 @@ from retrograd.errors import NonFiniteError
 from retrograd.train.loop.batches import Group, nbytes, samples_of
 from retrograd.train.loop.step import Leaves, TrainingStep
 from retrograd.tuning import TUNING
+from retrograd.xla.agreement import is_several
 
 REPEATED = 20  # steps that are done again, about, to find the one that went wrong
 
@@ -64,12 +67,13 @@ class Recent:
     two, so that what spoilt the parameters is among them; for large models the last alone.
 
     Arrays that are kept make the next ones take fresh memory. So a carry is kept once in
-    `REPEATED` steps, or as many as their batches do not take much memory.
+    `REPEATED` steps, or as many as their batches do not take much memory. `keeps` says whether the
+    model is small enough for that.
     """
 
     def __init__(self, carry: Leaves) -> None:
         held = sum(x.size * x.dtype.dtype.itemsize for x in carry)
-        self._keeps = held <= TUNING.fit_kept_bytes
+        self.keeps = held <= TUNING.fit_kept_bytes
         self._older: list[StepCall] = []
         self._newer: list[StepCall] = []
         self._steps = self._bytes = 0
@@ -81,7 +85,7 @@ class Recent:
 
     def add(self, call: StepCall) -> None:
         """One more call is about to be made."""
-        if not self._keeps:
+        if not self.keeps:
             self._newer = [call]
             return
         if not self._newer or self._steps >= REPEATED or self._bytes >= TUNING.fit_loop_bytes:
@@ -93,31 +97,71 @@ class Recent:
         self._bytes += call.nbytes
 
 
+def diverged(
+    what: str,
+    cause: NonFiniteError | None,
+    remedy: str,
+    *,
+    bad: Sequence[str] = (),
+    checkpoint: Path | None = None,
+) -> NonFiniteError:
+    """The error of a run in which something is not finite: `what` it is, the operation that gave
+    the first such number, or else what was `bad` before, the last checkpoint, and what to do."""
+    lines = [f"{what}: training has diverged"]
+    if cause is not None:
+        lines.append(f"first, {cause}")
+    elif bad:
+        lines.append(f"before that step these were not finite already: {', '.join(bad[:5])}")
+    if checkpoint is not None:
+        lines.append(f"the last good checkpoint is {checkpoint}")
+    node, index = (cause.node, cause.index) if cause is not None else (None, None)
+    error = NonFiniteError("\n".join([*lines, remedy]), node, index)
+    for note in getattr(cause, "__notes__", ()):
+        error.add_note(note)
+    return error
+
+
+def spoilt(step: int, names: Sequence[str]) -> str:
+    """What is said of parameters that a step has spoilt, though its loss is a number."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"the parameters after step {step} are not finite ({', '.join(names[:3])}{more})"
+
+
+def first_bad(step: Callable[[], Any]) -> NonFiniteError | None:
+    """The error of the first operation of a step that gives NaN or an infinity; None if it gives
+    none. The step is done under `debug`."""
+    try:
+        with rg.debug():
+            step()
+    except NonFiniteError as error:
+        return error
+    return None
+
+
 def diagnosis(programs: TrainingStep, calls: Sequence[StepCall]) -> NonFiniteError | None:
     """The error of the first operation that gave NaN or an infinity, in the steps of these calls;
     None where it cannot be found. The steps are done again, the one that fails under `debug`."""
     carry = calls[0].carry
-    if not _all_finite(carry[: programs.size]):
+    if not all_finite(carry[: programs.size]):
         return None  # it came from what was before
     for call in calls:
         for i in range(call.steps):
             new, failed = _again(programs, carry, call, i)
-            if failed or not _all_finite(new[: programs.size]):
-                try:
-                    with rg.debug():
-                        _again(programs, carry, call, i)
-                except NonFiniteError as error:
-                    return error
-                if failed:
-                    return None
+            if failed or not all_finite(new[: programs.size]):
+                cause = first_bad(partial(_again, programs, carry, call, i))
+                if cause is not None or failed:
+                    return cause
             carry = new
     return None
 
 
 def bad_leaves(programs: TrainingStep, carry: Leaves) -> list[str]:
-    """The names of what in the model is not finite."""
-    pairs = zip(programs.names, carry, strict=False)
-    return [name for name, x in pairs if not _all_finite((x,))]
+    """The names of what in the model is not finite, and was at first. Of several processes each has
+    a part of it, and nobody looks."""
+    if is_several():
+        return []
+    leaves = zip(programs.names, carry, programs.start, strict=False)
+    return [name for name, x, first in leaves if not all_finite((x,)) and all_finite((first,))]
 
 
 def _again(programs: TrainingStep, carry: Leaves, call: StepCall, i: int) -> tuple[Leaves, bool]:
@@ -134,5 +178,6 @@ def _again(programs: TrainingStep, carry: Leaves, call: StepCall, i: int) -> tup
     return done.carry, not bool(np.isfinite(done.losses).all())
 
 
-def _all_finite(leaves: Leaves) -> bool:
+def all_finite(leaves: Iterable[Any]) -> bool:
+    """Whether all numbers of some tensors are finite."""
     return all(bool(np.isfinite(x.value()).all()) for x in leaves if x.dtype.is_inexact)

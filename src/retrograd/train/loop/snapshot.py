@@ -107,20 +107,56 @@ def latest(manager: CheckpointManager) -> tuple[Path, dict[str, Any]] | None:
                 stacklevel=3,
             )
     if error is not None:
+        error.add_note("no checkpoint can be gone on from: start a new run, in another folder")
         raise error
     return None
 
 
 def same_run(path: Path, saved: Any, now: Mapping[str, Any]) -> None:
-    """Refuse to go on with other settings than those of the checkpoint: `FormatError`."""
+    """Refuse to go on with other data, another model or other settings than those of the
+    checkpoint: `FormatError`, which says the first thing that differs."""
     with structured(path, "it is no checkpoint of fit"):
-        for name, value in now.items():
-            if saved[name] != value:
+        for name in ("data", "model", *now):
+            if saved[name] != now[name]:
+                what = DIFFERENCES.get(name, _of_a_setting)(name, saved[name], now[name])
                 raise FormatError(
-                    f"{path} is of a run with {name} = {saved[name]!r:.300}, which cannot go on "
-                    f"with {name} = {value!r:.300}; give what it was started with, or start a new "
-                    "run in another folder"
+                    f"{path} is of a run {what}; give what it was started with, or start a new run "
+                    "in another folder"
                 )
+
+
+def _of_a_setting(name: str, old: Any, new: Any) -> str:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in {**old, **new}:
+            if old.get(key) != new.get(key):
+                return _of_a_setting(f"{name} {key}", old.get(key), new.get(key))
+    return f"with {name} = {old!r:.200}, which cannot go on with {name} = {new!r:.200}"
+
+
+def _of_the_data(name: str, old: Any, new: Any) -> str:
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+        return "on data of another kind: arrays there and batches here, or the other way round"
+    for key, what in (("shapes", "shapes"), ("dtypes", "dtypes")):
+        if old[key] != new[key]:
+            return f"on other data: its arrays have the {what} {old[key]}, those here {new[key]}"
+    return "on other data: arrays of these shapes with other numbers in them"
+
+
+def _of_the_model(name: str, old: Any, new: Any) -> str:
+    before, here = ({k: rest for k, *rest in x} for x in (old, new))
+    for key in {**before, **here}:
+        if before.get(key) != here.get(key):
+            sides = [_typed(x.get(key)) for x in (before, here)]
+            return f"of another model: its {key} is {sides[0]}, and {sides[1]} here"
+    return "of another model: its parts are in another order"
+
+
+def _typed(shown: Any) -> str:
+    """A dtype and a shape, as text."""
+    return "not there" if shown is None else f"{shown[0]}{list(shown[1:])}"
+
+
+DIFFERENCES = {"data": _of_the_data, "model": _of_the_model}
 
 
 def described(value: Any) -> Any:

@@ -247,6 +247,32 @@ class TrainingStep:
         new, value, aux, seen = program(carry, self.rate(), self.on_mesh(group.batch(i)))
         return Done(new, value.value().reshape(1), aux, seen)
 
+    def series(self, carry: Leaves, group: Group, start: int, stop: int, each: int = 1) -> Done:
+        """Steps on some batches, `each` of them for a step, one after another, with little between
+        them: what is done there in Python finds nothing in the caches after a large step."""
+        if each > 1:
+            return self._accumulated_series(carry, group, range(start, stop, each), each)
+        losses, beside = [], []
+        program, rate = self._program(self._single, group.structure, False), self.rate()
+        for i in range(start, stop):
+            carry, value, aux, _ = program(carry, rate, self.on_mesh(group.batch(i)))
+            losses.append(value)
+            beside.append(aux)
+        return Done(carry, np.array([x.value() for x in losses]), _stacked(beside))
+
+    def _accumulated_series(
+        self, carry: Leaves, group: Group, starts: Sequence[int], each: int
+    ) -> Done:
+        """Steps one after another, each on so many batches from one of these on."""
+        losses, beside = [], []
+        for i in starts:
+            batches = [(group.batch(j), group.structure) for j in range(i, i + each)]
+            done = self.accumulated(carry, batches)
+            carry = done.carry
+            losses.append(done.losses)
+            beside.append(done.aux)
+        return Done(carry, np.concatenate(losses), _stacked(beside))
+
     def many(self, carry: Leaves, group: Group, start: int, stop: int, each: int = 1) -> Done:
         """Steps on some batches, `each` of them for a step, in one call."""
         batches = group.stacked(start, stop)
@@ -360,6 +386,14 @@ def in_mode(model: Any, training: bool) -> Any:
         if isinstance(top, Module) and not (training and top.training):
             top.train(training)
     return pytree.flatten(copy)[1]
+
+
+def _stacked(every: Sequence[Any]) -> Any:
+    """What the loss function gave besides in each of some steps, along a new first axis."""
+    first = every[0]
+    if not pytree.flatten(first)[0]:
+        return first
+    return pytree.map(lambda *x: Tensor.of(np.stack([rg.asarray(a).value() for a in x])), *every)
 
 
 def _own(x: Any) -> Tensor:

@@ -8,18 +8,18 @@ in training. Means and lists are those of the rows that are learned from.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from retrograd.errors import ArgumentError, FormatError
-from retrograd.train.tabular.table import Table
+from retrograd.errors import ArgumentError, FormatError, near
+from retrograd.train.tabular.table import Table, is_number
 
 Array = np.ndarray[Any, Any]
 CATEGORIES = 1000  # values of a column of text, at most
+LARGEST = float(np.finfo(np.float32).max)  # of what a network is given
 REPEATED = 2  # times that a value of it occurs on average, at least, or it tells rows apart
 
 
@@ -65,15 +65,23 @@ class TableEncoder:
                 places.append(np.array([known.get(v, 0) for v in map(_label, values)], np.int64))
                 continue
             if values.dtype == object:
-                first = next((v for v in values if v is not None), None)
-                if first is not None:
+                given = [(i, v) for i, v in enumerate(values, 1) if v is not None]
+                text = [(i, v) for i, v in given if not is_number(v)] or given
+                if text:
+                    row, field = text[0]
                     raise FormatError(
                         f"{table.source}: the column {c.name!r} held numbers in training, and "
-                        f"has text here, such as {first!r}"
+                        f"has text here: {field!r} in row {row}. Correct it, or leave it empty"
                     )
                 values = np.full(len(values), np.nan)
             there = np.isfinite(values)
             numbers.append(np.where(there, (values - c.mean) / c.spread, 0.0))
+            if (large := np.abs(numbers[-1]) > LARGEST).any():
+                row = int(large.argmax())
+                raise FormatError(
+                    f"{table.source}: the column {c.name!r} has a number that is too large to be "
+                    f"computed with, {values[row]:g} in row {row + 1}"
+                )
             if c.missing:
                 numbers.append((~there).astype(np.float64))
         n = len(table)
@@ -100,7 +108,7 @@ def fit_columns(table: Table, target: str, rows: Array, leave_out: Sequence[str]
     for name, values in table.columns.items():
         if name == target or name in left_out:
             continue
-        found = _column(name, values[rows])
+        found = _column(name, values[rows], table.source)
         if isinstance(found, str):
             left_out[name] = found
         else:
@@ -111,7 +119,7 @@ def fit_columns(table: Table, target: str, rows: Array, leave_out: Sequence[str]
     return TableEncoder(columns, left_out)
 
 
-def _column(name: str, values: Array) -> TableColumn | str:
+def _column(name: str, values: Array, source: str) -> TableColumn | str:
     """A column, or why it is left out."""
     if values.dtype == object:
         labels = [v for v in values if v is not None]
@@ -125,17 +133,30 @@ def _column(name: str, values: Array) -> TableColumn | str:
     if not len(there):
         return "it is empty"
     missing = len(there) < len(values)
-    mean, spread = float(there.mean()), float(there.std())
+    mean, spread = moments(there, name, source)
     if spread == 0 and not missing:
         return "it is the same in all rows"
     return TableColumn(name, "number", mean, spread or 1.0, missing)
 
 
+def moments(values: Array, name: str, source: str) -> tuple[float, float]:
+    """Mean and standard deviation of numbers; `FormatError` where they are too large for it."""
+    with np.errstate(over="ignore"):
+        mean, spread = float(values.mean()), float(values.std())
+    if not np.isfinite(mean + spread):
+        worst = float(values[np.abs(values).argmax()])
+        raise FormatError(
+            f"{source}: the column {name!r} has numbers that are too large to be computed with, "
+            f"such as {worst:g}. Correct them, leave them empty, or leave the column out"
+        )
+    return mean, spread
+
+
 def taken(table: Table, name: str) -> Array:
     """A column by its name; `ArgumentError`, with the nearest there is, where it is missing."""
     if name not in table.columns:
-        near = difflib.get_close_matches(name, table.columns, 3)
-        hint = f"; near to it: {', '.join(near)}" if near else ""
+        like = near(name, table.columns, 3)
+        hint = f"; near to it: {', '.join(like)}" if like else ""
         raise ArgumentError(
             f"{table.source} has no column {name!r}{hint}. It has {', '.join(table.columns)}"
         )

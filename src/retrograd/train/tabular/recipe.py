@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,16 +14,16 @@ import retrograd as rg
 from retrograd import metrics, optim
 from retrograd.api.dashboard import Dashboard
 from retrograd.errors import FormatError, OptionError
-from retrograd.files import StrPath, make_directory, read_bytes, write_atomically
+from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.functions.random.generator import Generator
 from retrograd.io import load_safetensors, save_safetensors, structured
 from retrograd.train.loop.early_stopping import EarlyStopping
 from retrograd.train.loop.fit import fit
 from retrograd.train.loop.run import TrainingRun
 from retrograd.train.progress import Reporter
-from retrograd.train.run_log import MODEL, TASK, write_configuration
+from retrograd.train.run_log import MODEL, TASK, ConfigurationWriter, same_configuration
 from retrograd.train.split import stratified_split
-from retrograd.train.tabular.columns import TableEncoder, fit_columns, taken
+from retrograd.train.tabular.columns import TableEncoder, fit_columns, moments, taken
 from retrograd.train.tabular.model import TabularNetwork, loss_of
 from retrograd.train.tabular.table import Table
 
@@ -68,19 +69,29 @@ class TabularConfig:
 
 @dataclass(frozen=True)
 class TargetColumn:
-    """The column that is learned: `classes` with their names, or numbers with mean and spread."""
+    """The column that is learned: `classes` with their names, or numbers with mean and spread.
+    `words` are the names of 0 and 1 where these are truth values."""
 
     name: str
     classes: list[str] | None
     mean: float = 0.0
     spread: float = 1.0
+    words: Sequence[str] | None = None
+
+    def label(self, value: Any) -> str:
+        """The name of a class: text as it is, whole numbers without a point."""
+        if isinstance(value, str):
+            return str(value)
+        if self.words is not None:
+            return self.words[int(value)]
+        return f"{value:.15g}" if isinstance(value, float) else str(value)
 
     def encode(self, values: Array) -> Array:
         """Places of classes, int64, or numbers in standard deviations, float32."""
         if self.classes is None:
             return ((values - self.mean) / self.spread).astype(np.float32)
         places = {name: i for i, name in enumerate(self.classes)}
-        return np.array([places[label(v)] for v in values], np.int64)
+        return np.array([places[self.label(v)] for v in values], np.int64)
 
     def decode(self, scores: Array) -> Array:
         """The class of the highest score, or the number, of each row."""
@@ -105,17 +116,14 @@ class TabularOutcome:
     def true(self) -> Array:
         """The target of the rows that it was tested on."""
         values = self.table.columns[self.target.name][self.test]
-        return values if self.target.classes is None else np.array([label(v) for v in values])
+        if self.target.classes is None:
+            return values
+        return np.array([self.target.label(v) for v in values])
 
     @property
     def predicted(self) -> Array:
         """What the network says."""
         return self.target.decode(self.scores)
-
-
-def label(value: Any) -> str:
-    """The name of a class: text as it is, whole numbers without a point."""
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def train(
@@ -135,8 +143,8 @@ def train(
     """
     rows, target, parts = prepared(table, config)
     options = asdict(config) | {"leave_out": ",".join(config.leave_out) or None}
-    if not resume:
-        write_configuration(make_directory(Path(out)), options)
+    if resume:
+        same_configuration(Path(out), options)
     learn, look, test = (rows[p] for p in parts)
     encoder = fit_columns(table, config.target, learn, config.leave_out)
     numbers, places = encoder.encode(table)
@@ -163,6 +171,7 @@ def train(
         early_stopping=EarlyStopping(config.patience),
         folder=out,
         resume=resume,
+        callbacks=() if resume else ConfigurationWriter(Path(out), options),
         progress=reporter,
         dashboard=board or False,
     )
@@ -183,7 +192,7 @@ def prepared(
     rows = np.flatnonzero(there)
     if not len(rows):
         raise FormatError(f"{table.source}: the target {config.target!r} is empty in all rows")
-    values = values[rows]
+    values, words = values[rows], table.words.get(config.target)
     kinds = np.unique(values.astype(str) if text else values)
     classes = text or (config.target in table.whole and len(kinds) <= FEW)
     if config.task != "auto":
@@ -193,27 +202,25 @@ def prepared(
                 f"{table.source}: the target {config.target!r} is text, such as {values[0]!r}, "
                 "which is no number to be learned; choose --task classification"
             )
+    target = TargetColumn(config.target, None, words=words)
     if len(kinds) < 2:
         raise FormatError(
-            f"{table.source}: the target {config.target!r} is {label(values[0])} in all rows; "
-            "there is nothing to tell apart"
+            f"{table.source}: the target {config.target!r} is {target.label(values[0])} in all "
+            "rows; there is nothing to tell apart"
         )
-    names = [label(k) for k in (kinds if not text else kinds.tolist())] if classes else None
-    groups = TargetColumn(config.target, names).encode(values) if classes else np.zeros(len(rows))
+    if classes:
+        target = replace(target, classes=[target.label(k) for k in kinds.tolist()])
+    groups = target.encode(values) if classes else np.zeros(len(rows))
     parts = stratified_split(groups, config.seed)
     if not len(parts[1]):
         raise FormatError(
             f"{table.source}: no value of {config.target!r} is in three rows, so that none can be "
             "held out to test on; is it the right column?"
         )
-    if names is not None:
-        return rows, TargetColumn(config.target, names), parts
-    known = values[parts[0]]
-    return (
-        rows,
-        TargetColumn(config.target, None, float(known.mean()), float(known.std()) or 1.0),
-        parts,
-    )
+    if classes:
+        return rows, target, parts
+    mean, spread = moments(values[parts[0]], config.target, table.source)
+    return rows, replace(target, mean=mean, spread=spread or 1.0), parts
 
 
 def network(encoder: TableEncoder, target: TargetColumn, config: TabularConfig) -> TabularNetwork:

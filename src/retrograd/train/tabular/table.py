@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,13 @@ TRUE, FALSE = ("true", "yes"), ("false", "no")
 @dataclass(frozen=True)
 class Table:
     """Columns by name, float64 with NaN for what is missing, or text with None for it. `whole`
-    holds the names of those that were whole numbers or truth values in the file."""
+    holds the names of those that were whole numbers or truth values in the file, `words` what the
+    file has for 0 and 1 in columns of truth values, such as no and yes."""
 
     source: str
     columns: dict[str, Array]
     whole: frozenset[str]
+    words: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -52,10 +54,16 @@ def read_table(path: StrPath) -> Table:
         raise FormatError(f"{source}: a table is a .csv, .tsv or .parquet file")
     columns: dict[str, Array] = {}
     whole = set()
+    words: dict[str, tuple[str, str]] = {}
     for name, values in found.items():
         if values.dtype.kind in "OUS":
-            values, is_whole = _text(source, name, [str(v).strip() for v in values])
+            fields = [str(v).strip() for v in values]
+            values, is_whole = _text(source, name, fields)
+            if is_whole:
+                words[name] = _words(fields)
         else:
+            if values.dtype.kind == "b":
+                words[name] = ("False", "True")
             is_whole = values.dtype.kind in "iub"
             values = values.astype(np.float64)
             if is_whole or (values[np.isfinite(values)] % 1 == 0).all():
@@ -63,7 +71,13 @@ def read_table(path: StrPath) -> Table:
         if is_whole:
             whole.add(name)
         columns[name] = values
-    return Table(source, columns, frozenset(whole))
+    return Table(source, columns, frozenset(whole), words)
+
+
+def _words(fields: Sequence[str]) -> tuple[str, str]:
+    """What a column of truth values has for false and for true, first."""
+    no = next((f for f in fields if f.lower() in FALSE), FALSE[0])
+    return no, next((f for f in fields if f.lower() in TRUE), TRUE[0])
 
 
 def _text(source: str, name: str, fields: Sequence[str]) -> tuple[Array, bool]:
@@ -74,9 +88,9 @@ def _text(source: str, name: str, fields: Sequence[str]) -> tuple[Array, bool]:
         return np.array([values.get(f.lower(), np.nan) for f in fields]), True
     if given and all(map(_is_date, given)):
         return np.array([_days(f) if f.lower() not in MISSING else np.nan for f in fields]), False
-    numbers = [f for f in given if _is_number(f)]
+    numbers = [f for f in given if is_number(f)]
     if len(numbers) < len(given) and len(numbers) >= MOSTLY * len(given):
-        wrong = [(i, f) for i, f in enumerate(fields) if f in given and not _is_number(f)]
+        wrong = [(i, f) for i, f in enumerate(fields) if f in given and not is_number(f)]
         listed = ", ".join([f"{f!r} in row {i + 1}" for i, f in wrong[:SHOWN]])
         more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
         raise FormatError(
@@ -88,7 +102,8 @@ def _text(source: str, name: str, fields: Sequence[str]) -> tuple[Array, bool]:
     return column, False
 
 
-def _is_number(field: str) -> bool:
+def is_number(field: str) -> bool:
+    """Whether a field is the text of a number."""
     try:
         float(field)
     except ValueError:

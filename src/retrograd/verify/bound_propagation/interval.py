@@ -61,6 +61,18 @@ class Interval(NamedTuple):
         return low if self.upper is self.lower else np.maximum(low, np.abs(self.upper))
 
     @property
+    def has_zeros(self) -> bool:
+        """Whether some element is surely 0."""
+        return not self.size.all()
+
+    def norms(self, axes: tuple[int, ...]) -> Array:
+        """Euclidean norms of the magnitudes along some axes, relatively as exact as a sum of
+        squares is: no square is too large or too small for float64."""
+        greatest = self.size.max(axes, keepdims=True, initial=0.0)
+        scaled = self.size / np.where(greatest == 0, 1.0, greatest)
+        return np.asarray(greatest.squeeze(axes) * np.sqrt(np.square(scaled).sum(axes)))
+
+    @property
     def is_finite(self) -> bool:
         """Whether every element is a finite number."""
         ends = (self.lower,) if self.upper is self.lower else (self.lower, self.upper)
@@ -77,6 +89,19 @@ class ConstantInterval(Interval):
     @functools.cached_property
     def is_finite(self) -> bool:
         return super().is_finite
+
+    @functools.cached_property
+    def has_zeros(self) -> bool:
+        return super().has_zeros
+
+    @functools.cached_property
+    def _norms(self) -> dict[tuple[int, ...], Array]:
+        return {}
+
+    def norms(self, axes: tuple[int, ...]) -> Array:
+        if axes not in self._norms:
+            self._norms[axes] = super().norms(axes)
+        return self._norms[axes]
 
 
 class RoundInterval(Interval):

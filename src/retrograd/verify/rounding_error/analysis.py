@@ -15,6 +15,8 @@ from retrograd.graph.explorer import with_backward
 from retrograd.graph.graph import Graph, trace
 from retrograd.ir import Node, full, substitute
 from retrograd.passes.lowering.complex import has_complex, real_graph
+from retrograd.passes.lowering.fft import PRODUCTS
+from retrograd.passes.rewrite import rewrite
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.paired_program import real_arrays
 from retrograd.tracing.arguments import argument
@@ -222,7 +224,9 @@ def _run(graph: Graph, arrays: Sequence[Array]) -> tuple[StraightLine, Graph]:
     if not has_complex(graph):
         return straight_line(graph, arrays), graph
     known = graph.bind(bind(graph.inputs, arrays)) if graph.dim_names else graph
-    lowered = real_graph(known)
+    # Fourier transforms as products of small matrices: fewer numbers are added in a row by the
+    # stages that are run, so that bounds of the products hold for them.
+    lowered = rewrite(real_graph(known), PRODUCTS)
     paired = Graph(lowered.inputs, lowered.outputs, graph.name)
     return straight_line(paired, real_arrays(list(arrays))), paired
 

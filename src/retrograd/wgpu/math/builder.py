@@ -71,7 +71,7 @@ class WgslBuilder:
         """The last of what `body`, so many times, makes of these: types and first values."""
         state = [self.variable(kind, first) for kind, first in carried]
         times = self.new(f"{count[:-2]}i" if count.endswith("li") else f"i32({count})")
-        i = self.name("i")
+        i = self.name("k")  # no type of WGSL, as i32 is
         self.open(f"for (var {i} = 0i; {i} < {times}; {i}++)")
         self._assign(state, body([self.new(v) for v in state]))
         self.close()

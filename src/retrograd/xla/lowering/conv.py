@@ -14,23 +14,22 @@ from retrograd.xla.lowering.rules import JaxTrace, lowers
 @lowers(Conv)
 def conv(t: JaxTrace, node: Node, x: Any, w: Any) -> Any:
     """Half precision is summed in float32. Complex numbers by their parts."""
-    if node.dtype.is_complex:
-        return _of_parts(t, node, x, w)
-    return _real(t, node, x, w)
+    if node.type.size == 0 or x.size == 0 or w.size == 0:
+        return t.full(node, 0)
+    x = t.last(node.inputs[0], x)
+    return t.channels_second(node, (_of_parts if node.dtype.is_complex else _real)(t, node, x, w))
 
 
 def _real(t: JaxTrace, node: Node, x: Any, w: Any) -> Any:
-    """With channels last, as XLA computes it on a CPU; transposes meet those of what is around, and
-    cancel."""
+    """With channels last, as XLA computes it on a CPU."""
     prim: Any = node.prim
-    if node.type.size == 0 or x.size == 0 or w.size == 0:
-        return t.lax.full(node.shape, 0, x.dtype)
     wide = np.float32 if node.dtype.is_half else x.dtype
     places = "XYZUVABD"[: prim.rank]
     last = f"N{places}C", f"{places}IO", f"N{places}C"
+    inner = range(2, w.ndim)
     y = t.lax.conv_general_dilated(
-        t.jnp.moveaxis(x, 1, -1),
-        t.jnp.moveaxis(w, (0, 1), (-1, -2)),
+        x,
+        t.lax.transpose(w, (*inner, 1, 0)),
         prim.strides,
         list(zip(map(int, prim.low), map(int, prim.high), strict=True)),
         prim.x_dilation,
@@ -40,7 +39,7 @@ def _real(t: JaxTrace, node: Node, x: Any, w: Any) -> Any:
         precision=t.precision,
         preferred_element_type=wide,
     )
-    return t.lax.convert_element_type(t.jnp.moveaxis(y, -1, 1), x.dtype)
+    return t.lax.convert_element_type(y, x.dtype)
 
 
 def _of_parts(t: JaxTrace, node: Node, x: Any, w: Any) -> Any:

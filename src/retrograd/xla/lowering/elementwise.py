@@ -6,7 +6,6 @@ Half precision is computed in float32 and rounded once, but for what is not roun
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -39,12 +38,13 @@ def like(t: JaxTrace, x: Any, value: Any) -> Any:
     return t.lax.full_like(x, value)
 
 
-def arithmetic(f: Callable[[Any, Any], Any]) -> Formula:
+def arithmetic(name: str) -> Formula:
     """A formula that is rounded by itself where bits count: XLA adds up constants of sums, and
-    contracts products and sums."""
+    contracts products and sums. Of `lax`, as operators of arrays are jitted functions of `jnp`,
+    which take several times as long to trace."""
 
     def formula(t: JaxTrace, a: Any, b: Any) -> Any:
-        y = f(a, b)
+        y = getattr(t.lax, name)(a, b)
         return t.rounded(y) if t.exact and y.dtype.kind == "f" else y
 
     return formula
@@ -57,16 +57,22 @@ def div(t: JaxTrace, a: Any, b: Any) -> Any:
     return t.rounded(t.lax.div(a, t.lax.optimization_barrier(b)))
 
 
+def is_zero(t: JaxTrace, a: Any) -> Any:
+    """Where an array is 0."""
+    return t.lax.eq(a, like(t, a, 0))
+
+
 def zmul(t: JaxTrace, a: Any, b: Any) -> Any:
-    return t.lax.select(a == 0, a, a * b)
+    return t.lax.select(is_zero(t, a), a, t.lax.mul(a, b))
 
 
 def zdiv(t: JaxTrace, a: Any, b: Any) -> Any:
-    return t.lax.select(a == 0, a, t.lax.div(a, b))
+    return t.lax.select(is_zero(t, a), a, t.lax.div(a, b))
 
 
 def zzmul(t: JaxTrace, a: Any, b: Any) -> Any:
-    return t.lax.select((a == 0) | (b == 0), like(t, a, 0), a * b)
+    zero = t.lax.bitwise_or(is_zero(t, a), is_zero(t, b))
+    return t.lax.select(zero, like(t, a, 0), t.lax.mul(a, b))
 
 
 def floor_div(t: JaxTrace, a: Any, b: Any) -> Any:
@@ -163,12 +169,12 @@ def atanh(t: JaxTrace, x: Any) -> Any:
 
 def sech2(t: JaxTrace, x: Any) -> Any:
     y = t.lax.div(like(t, x, 1), t.lax.cosh(x))
-    return y * y
+    return t.lax.mul(y, y)
 
 
 def softplus(t: JaxTrace, x: Any) -> Any:
     lax = t.lax
-    return lax.max(x, like(t, x, 0)) + lax.log1p(lax.exp(-lax.abs(x)))
+    return lax.add(lax.max(x, like(t, x, 0)), lax.log1p(lax.exp(lax.neg(lax.abs(x)))))
 
 
 def clamp(t: JaxTrace, x: Any, low: Any, high: Any) -> Any:
@@ -181,9 +187,9 @@ def shift_right(t: JaxTrace, a: Any, b: Any) -> Any:
 
 
 FORMULAS: dict[str, Formula] = {
-    "add": arithmetic(operator.add),
-    "sub": arithmetic(operator.sub),
-    "mul": arithmetic(operator.mul),
+    "add": arithmetic("add"),
+    "sub": arithmetic("sub"),
+    "mul": arithmetic("mul"),
     "div": div,
     "zmul": zmul,
     "zdiv": zdiv,
@@ -209,7 +215,7 @@ FORMULAS: dict[str, Formula] = {
     "log10": lambda t, x: t.lax.log(x) * (1 / math.log(10)),
     "abs": lambda t, x: x if x.dtype.kind == "u" else t.lax.abs(x),
     "relu": lambda t, x: t.lax.max(x, like(t, x, 0)),
-    "isnan": lambda t, x: x != x,
+    "isnan": lambda t, x: t.lax.ne(x, x),
     "isinf": lambda t, x: t.lax.abs(x) == math.inf,
 }
 

@@ -49,9 +49,10 @@ def _check(t: JaxTrace, node: Node, index: Any, axis: int, size: int, shared: in
         return IndexRangeError(f"{reason}: {node.describe()}", reason)
 
     most = np.iinfo(index.dtype).max
-    bad = index >= size if size <= most else t.lax.full_like(index, False, dtype=bool)
+    lax, full = t.lax, t.lax.full_like
+    bad = lax.ge(index, full(index, size)) if size <= most else full(index, False, dtype=bool)
     if signed and -size >= -most - 1:
-        bad = bad | (index < -size)
+        bad = lax.bitwise_or(bad, lax.lt(index, full(index, -size)))
     t.refuse(node, error, bad, index)
 
 
@@ -65,7 +66,8 @@ def _from_front(t: JaxTrace, index: Any, size: int) -> Any:
     if index.dtype.itemsize > np.dtype(wide).itemsize:
         index = lax.clamp(lax.full_like(index, -size - 1), index, lax.full_like(index, size))
     index = lax.convert_element_type(index, wide)
-    return lax.select(index < 0, index + wide(size), index)
+    behind = lax.add(index, lax.full_like(index, size))
+    return lax.select(lax.lt(index, lax.full_like(index, 0)), behind, index)
 
 
 def layout(

@@ -25,8 +25,11 @@ from retrograd.xla.lowering.rules import JaxTrace, lowers
 
 @lowers(ReduceSum)
 def reduce_sum(t: JaxTrace, node: Node, x: Any) -> Any:
-    prim: Any = node.prim
-    return in_float32(t, node, lambda wide: t.lax.reduce_sum(wide, prim.axes), [x])
+    axes: tuple[int, ...] = node.prim.axes  # type: ignore[attr-defined]
+    found = t.channels_last.get(node.inputs[0])
+    if found is not None and 1 not in axes and len(axes) == x.ndim - 1:
+        x, axes = found, tuple(range(x.ndim - 1))
+    return in_float32(t, node, lambda wide: t.lax.reduce_sum(wide, axes), [x])
 
 
 @lowers(ReduceProd)

@@ -20,6 +20,7 @@ import numpy as np
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, Node, entering, interpret
 from retrograd.lazy_import import need
+from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.passes.after_autodiff import settled
 
 Rule = Callable[..., Any]
@@ -68,6 +69,7 @@ class JaxTrace:
         self.exact = False  # whether each product is rounded by itself, see `rounded`
         self.known: dict[Any, Any] = {}  # what rules have made, to be used again
         self.parted: dict[int, Parted] = {}  # by the identity of the value
+        self.channels_last: dict[Node, Any] = {}  # `[N, ..., C]`, of nodes `[N, C, ...]`
 
     def value(self, node: Node, given: Sequence[Any]) -> Any:
         """The value of a node, by the rule for its op."""
@@ -79,6 +81,13 @@ class JaxTrace:
             )
         if self.parted and not getattr(rule, "takes_parted", False):
             given = [self.whole(x) for x in given]
+        if isinstance(node.prim, Elementwise | Cast) and not self.channels_last.keys().isdisjoint(
+            node.inputs
+        ):
+            pairs = zip(node.inputs, given, strict=True)
+            return self.channels_second(
+                node, rule(self, node, *[self.last(n, x) for n, x in pairs])
+            )
         return rule(self, node, *given)
 
     def part(self, value: Any, used: Any, kept: Any) -> None:
@@ -94,14 +103,36 @@ class JaxTrace:
             found.whole = self.lax.with_sharding_constraint(value, found.used)
         return found.whole
 
+    # -- channels last ----------------------------------------------------------------------------
+    # XLA convolves with channels last on a CPU. Transposes on both sides of what is computed of
+    # that element by element cancel only if this is computed in the same order: XLA moves few of
+    # them, and would write arrays down in both orders, to add up the gradient of a bias, say.
+    def last(self, node: Node, x: Any) -> Any:
+        """The value `[N, C, ...]` of a node as `[N, ..., C]`."""
+        found = self.channels_last.get(node)
+        return self.moved(x, 1, x.ndim - 1) if found is None else found
+
+    def channels_second(self, node: Node, y: Any) -> Any:
+        """The value of a node, of which `y` has the channels last."""
+        self.channels_last[node] = y
+        return self.moved(y, y.ndim - 1, 1)
+
+    def moved(self, x: Any, source: int, target: int) -> Any:
+        """An axis put elsewhere."""
+        axes = [i for i in range(x.ndim) if i != source]
+        axes.insert(target, source)
+        return self.lax.transpose(x, axes)
+
     def run(self, graph: Graph, arrays: Sequence[Any]) -> list[Any]:
         """The outputs of a graph, all of whose sizes are known."""
-        return interpret(settled(graph), arrays, self.value)
+        outputs = interpret(settled(graph), arrays, self.value)
+        self.channels_last.clear()
+        return outputs
 
     def rounded(self, x: Any) -> Any:
         """A float that no compiler fuses with what is computed from it: a product and a sum are
         each rounded. The choice changes nothing, as NaN stays NaN, but it is not seen through."""
-        return self.lax.select(x != x, self.lax.full_like(x, math.nan), x)
+        return self.lax.select(self.lax.ne(x, x), self.lax.full_like(x, math.nan), x)
 
     def full(self, node: Node, value: Any) -> Any:
         """An array of the type of a node, with one value everywhere."""
@@ -127,16 +158,16 @@ class JaxTrace:
         if n == 0:
             return
         self.checks.append(Check(node, error))
-        flat = bad.reshape(n)
+        flat, listed = lax.reshape(bad, (n,)), lax.reshape(values, (n,))
         if n == 1:
-            at, found = np.int64(0), flat[0]
-            value = values.reshape(n)[0]
+            at, found = np.int64(0), lax.reshape(bad, ())
+            value = lax.reshape(values, ())
         else:
             places = lax.select(flat, lax.iota(np.int64, n), lax.full((n,), n, np.int64))
             first = lax.reduce_min(places, (0,))
-            found = first < n
+            found = lax.lt(first, np.int64(n))
             at = lax.min(first, np.int64(n - 1))
-            value = lax.dynamic_index_in_dim(values.reshape(n), at, 0, keepdims=False)
+            value = lax.dynamic_index_in_dim(listed, at, 0, keepdims=False)
         self.fail(len(self.checks), found, value, at)
 
     def fail(self, number: int, found: Any, value: Any, at: Any) -> None:
@@ -144,7 +175,7 @@ class JaxTrace:
         lax = self.lax
         so_far = self.failures()
         new = [lax.convert_element_type(v, np.int64) for v in (number, value, at)]
-        first = lax.bitwise_and(found, so_far[0] == NO_FAILURE)
+        first = lax.bitwise_and(found, lax.eq(so_far[0], np.int64(NO_FAILURE)))
         self.failure = [lax.select(first, a, b) for a, b in zip(new, so_far, strict=True)]
 
     def failures(self) -> list[Any]:

@@ -11,6 +11,7 @@ import pytest
 from retrograd.ir import complex128, float16, float32, float64, int8, int64
 from retrograd.ops.conv import Conv
 from retrograd.ops.matmul import DotGeneral
+from retrograd.verify.bound_propagation.rules.contraction import MatrixProduct
 from tests.verify.bound_propagation.lattices import found, interval, rectangle
 
 INF = np.inf
@@ -112,3 +113,39 @@ def test_convolutions():
         a, b = low[0, :, p : p + 3], high[0, :, p : p + 3]
         assert np.isclose(y.lower[0, o, p], np.minimum(w[o] * a, w[o] * b).sum(), rtol=1e-12)
         assert np.isclose(y.upper[0, o, p], np.maximum(w[o] * a, w[o] * b).sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e140, 5e-324])
+def test_norms_are_not_below_the_sums_of_magnitudes(scale):
+    """Those of a vector with itself are the same but for rounding, where an error would show."""
+    product, n = MatrixProduct((1,), (0,)), 40
+    for _ in range(20):
+        w = RNG.uniform(0.5, 1.5, n) * scale
+        a, b = interval(w[None], w[None]), interval(w[:, None], w[:, None])
+        exact = sum(Fraction(x) ** 2 for x in w.tolist())
+        assert Fraction(float(product.magnitudes(a, b, n)[0, 0])) >= exact or exact < 5e-324
+
+
+def test_norms_are_nothing_where_nothing_is_added():
+    """A zero among the weights is a place whose term is nothing: then sums are computed."""
+    product, n = MatrixProduct((1,), (0,)), 20
+    rows = RNG.normal(size=(3, n))
+    rows[1] = 0
+    w = RNG.normal(size=(n, 2))
+    a = interval(rows, rows)
+    assert (product.magnitudes(a, interval(w, w), n)[1] == 0).all()
+    w[:10, 0] = rows[0, 10:] = 0
+    a = interval(rows, rows)
+    assert product.magnitudes(a, interval(w, w), n)[0, 0] == 0
+
+
+@pytest.mark.parametrize("dtype", [float64, float32], ids=str)
+def test_long_sums_are_inside_and_little_more(dtype):
+    """Sums that are long enough for norms, at random corners, exactly."""
+    n = 64
+    a, w = boxed(n, 1e-3, dtype), RNG.normal(size=n).astype(dtype.dtype).astype(np.float64)
+    y = found(DOT, dtype, a, interval(w, w))
+    low, high = exact_range(a, interval(w, w))
+    assert Fraction(float(y.lower)) <= low <= high <= Fraction(float(y.upper))
+    rounding = 12 * (n + 8) * float(np.finfo(dtype.dtype).eps) * float(a.size @ np.abs(w))
+    assert float(y.upper - y.lower) <= float(high - low) + rounding

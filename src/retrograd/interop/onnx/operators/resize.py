@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,8 @@ def resize(call: NodeCall, x: Any, *rest: Any) -> Any:
         if not isinstance(x.shape[axis], int):
             if length is x.shape[axis] or (scale == 1.0 and length is None):
                 continue
-            raise BackendError(
-                f"{call.operator} of an axis of the size {x.shape[axis]}, which has no value yet"
-            )
+            x = rg.moveaxis(_read(call, rg.moveaxis(x, axis, -1), scale), -1, axis)
+            continue
         weights, beyond = _weights(call, x.shape[axis], length, scale, ends)
         if beyond.any():
             shape = [1] * x.ndim
@@ -136,6 +136,56 @@ def _weights(
             share = np.where(inside, share, 0)
         np.add.at(weights, (np.arange(new), np.clip(places, 0, old - 1)), share)
     return weights / weights.sum(1, keepdims=True), beyond
+
+
+def _read(call: NodeCall, x: Any, scale: float) -> Any:
+    """The last axis, of a size with a name, scaled: what is near each place is read, with weights,
+    as there is no matrix of them."""
+    old, share = x.shape[-1], Fraction(scale).limit_denominator(1 << 10)
+    new = old * share.numerator // share.denominator
+    if (
+        share <= 0 or abs(float(share) - scale) > 1e-7 * scale
+    ):  # in single precision, as ONNX has it
+        raise BackendError(f"{call.operator} of an axis of the size {old} by {scale}")
+    at = _named_places(call, rg.arange(new).astype(rg.float64), old, new, scale)
+    mode, last = call.get("mode", "nearest"), rg.asarray(old, dtype=rg.int64) - 1
+    if mode == "nearest":
+        places = rg.astype(_nearest(call, at), rg.int64)
+        return rg.take(x, rg.clip(places, 0, last), axis=-1)
+    shrink = min(scale, 1.0) if call.get("antialias", 0) else 1.0
+    radius = (1 if mode == "linear" else 2) / shrink
+    kernel = _hat if mode == "linear" else _cubic(call.get("cubic_coeff_a", -0.75))
+    first, total, sums = rg.floor(at - radius), rg.zeros_like(at), 0
+    dtype = x.dtype if x.dtype.is_float else rg.float32
+    for k in range(2 * math.ceil(radius) + 2):
+        places = first + k
+        weight = kernel((at - places) * shrink)
+        if call.get("exclude_outside", 0):
+            weight = rg.where((places >= 0) & (places <= last), weight, 0.0)
+        near = rg.take(x, rg.clip(rg.astype(places, rg.int64), 0, last), axis=-1)
+        total, sums = total + weight, sums + near.astype(rg.float64) * weight
+    y = (sums / total).astype(dtype)
+    return y if y.dtype is x.dtype else rg.round(y).astype(x.dtype)
+
+
+def _named_places(call: NodeCall, at: Any, old: Any, new: Any, scale: float) -> Any:
+    """Where in x the elements of the result lie, for sizes with names."""
+    mode = call.get("coordinate_transformation_mode", "half_pixel")
+    count, before = (rg.asarray(n, dtype=rg.int64).astype(rg.float64) for n in (new, old))
+    match "asymmetric" if call.operator == "Upsample" else mode:
+        case "half_pixel":
+            return (at + 0.5) / scale - 0.5
+        case "pytorch_half_pixel":
+            return rg.where(count > 1, (at + 0.5) / scale - 0.5, 0.0)
+        case "align_corners":
+            ends = before * scale - 1
+            return rg.where(ends != 0, at * (before - 1) / rg.where(ends != 0, ends, 1.0), 0.0)
+        case "asymmetric":
+            return at / scale
+    raise BackendError(
+        f"{call.operator} with coordinate_transformation_mode={mode!r} of an axis of the size "
+        f"{old}, which has no value yet"
+    )
 
 
 def _hat(d: Any) -> Any:

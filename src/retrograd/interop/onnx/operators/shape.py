@@ -12,6 +12,7 @@ import numpy as np
 import retrograd as rg
 from retrograd.errors import FormatError, ShapeError
 from retrograd.interop.onnx.dtypes import dtype_of
+from retrograd.interop.onnx.dynamic_size import UnknownSize, length_of
 from retrograd.interop.onnx.narrow import from_array
 from retrograd.interop.onnx.registry import NodeCall, rule
 from retrograd.interop.onnx.values import (
@@ -20,6 +21,7 @@ from retrograd.interop.onnx.values import (
     as_tensor,
     from_sizes,
     ints,
+    known,
     known_sizes,
     number,
     sizes,
@@ -189,8 +191,18 @@ def range_(_call: NodeCall, start: Any, limit: Any, delta: Any) -> Any:
     if any(isinstance(x, SymbolicSizes) for x in (start, limit)) and None not in ends:
         a, b, step = (x.item() for x in ends)
         return a + step * rg.arange(-((a - b) // step))
-    a, b, step = (number(x, "the ends of Range") for x in (start, limit, delta))
     dtype = as_tensor(start).dtype
+    if None in ends:
+        first, last, by = (rg.reshape(as_tensor(x), ()) for x in (start, limit, delta))
+        count = last
+        if ends[0] != 0 or ends[2] != 1:
+            count = rg.astype(rg.ceil((last - first) / by), rg.int64)
+
+        def outputs(size: Any) -> Any:
+            return (rg.arange(size) * by + first).astype(dtype)
+
+        return length_of(rg.astype(count, rg.int64), outputs, "the length of Range")
+    a, b, step = (number(x, "the ends of Range") for x in (start, limit, delta))
     return (rg.arange(max(math.ceil((b - a) / step), 0)) * step + a).astype(dtype)
 
 
@@ -259,13 +271,29 @@ def reverse_sequence(call: NodeCall, x: Any, lengths: Any) -> Any:
 @rule("Compress")
 def compress(call: NodeCall, x: Any, condition: Any) -> Any:
     axis = call.get("axis", None)
-    (kept,) = np.nonzero(array(condition, "the condition of Compress"))
-    return rg.take(rg.reshape(x, (-1,)) if axis is None else x, kept, axis=axis or 0)
+    x = rg.reshape(x, (-1,)) if axis is None else x
+
+    def outputs(size: Any) -> Any:
+        return rg.take(x, rg.nonzero(condition, size=size)[0], axis=axis or 0)
+
+    return _of_those(condition, outputs, "the number of elements that Compress keeps")
 
 
 @rule("NonZero")
 def nonzero(_call: NodeCall, x: Any) -> Any:
-    return rg.asarray(np.stack(np.nonzero(array(x, "the input of NonZero"))).astype(np.int64))
+    x = rg.reshape(x, (1,)) if x.ndim == 0 else x
+    return _of_those(
+        x,
+        lambda size: rg.stack(rg.nonzero(x, size=size)),
+        "the number of elements not 0 of NonZero",
+    )
+
+
+def _of_those(x: Any, outputs: Any, what: str) -> Any:
+    """What is made from as many elements as are not zero."""
+    if (found := known(x)) is not None:
+        return outputs(int(np.count_nonzero(found)))
+    raise UnknownSize(what, rg.count_nonzero(x), outputs)
 
 
 @rule("Unique")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from retrograd.verify.bound_propagation.propagation import rule
 from retrograd.verify.bound_propagation.rules.arithmetic import whole
 
 Bilinear = Callable[[Any, Any], Any]
+LEAST_TERMS = 16  # of a sum, for which norms take less time than a product
 ORDERED = ("reference", "llvm", "cuda")  # backends that add up as `ops/numerics/summation.py` says
 
 
@@ -63,17 +65,18 @@ def summed(
         if terms <= 1 and rounds == 0:
             theirs = np.zeros_like(size)
         by = np.where(size == 0, 0.0, ours + theirs)
-        over = size * (1 + count * kind.eps) >= kind.most  # partial sums may overflow
+        fits = size * (1 + count * kind.eps) < kind.most
         low, high = low - by, high + by
-    if np.any(over):
-        low, high = np.where(over, -INF, low), np.where(over, INF, high)
-        nan = either(nan, over)
-    low, high = np.where(np.isnan(low), -INF, low), np.where(np.isnan(high), INF, high)
+    if not fits.all():  # partial sums may overflow
+        low, high = np.where(fits, low, -INF), np.where(fits, high, INF)
+        nan = either(nan, ~fits)
     return rounded(low, high, dtype, nan)
 
 
 def at_least_zero(x: Interval, positive: Any, negative: Any) -> Interval:
     """A sum of terms that are all not negative, or not positive, is that in any order."""
+    if not (np.any(positive) or np.any(negative)):
+        return x
     return Interval(
         np.where(positive, np.maximum(x.lower, 0.0), x.lower),
         np.where(negative, np.minimum(x.upper, 0.0), x.upper),
@@ -88,7 +91,7 @@ def bilinear(
     if not (a.is_finite and b.is_finite):
         return _with_infinities(f, a, b, terms, dtype, loops)
     with np.errstate(all="ignore"):
-        size = f(a.size, b.size)
+        size = f.magnitudes(a, b, terms) if isinstance(f, MatrixProduct) else f(a.size, b.size)
         if b.upper is b.lower or (b.lower == b.upper).all():
             low, high = _of_known(f, a, b, terms, dtype)
         elif a.upper is a.lower or (a.lower == a.upper).all():
@@ -119,8 +122,8 @@ def _of_known(f: Bilinear, x: Interval, w: Interval, terms: int, dtype: DType) -
 
 
 def _centred(x: Interval) -> tuple[Any, Any]:
-    """The middle, which may be rounded, and how far the ends are from what it is."""
-    middle = x.mid
+    """The middle of what is finite, which may be rounded, and how far the ends are from it."""
+    middle = x.lower / 2 + x.upper / 2
     return middle, np.maximum(x.upper - middle, middle - x.lower) * (1 + 2 * EPS)
 
 
@@ -190,10 +193,30 @@ def in_any_order(prim: Any) -> Bilinear:
     """The meaning of a contraction by one matrix product where it is one: several times as fast as
     the reference, which adds up in the order that the bits of a program are defined by."""
     if isinstance(prim, DotGeneral) and not prim.a_batch:
-        return lambda a, b: np.tensordot(a, b, (prim.a_contract, prim.b_contract))
+        return MatrixProduct(prim.a_contract, prim.b_contract)
     if isinstance(prim, Conv) and prim.groups == 1:
         return lambda x, w: _convolved(prim, x, w)
     return prim.reference
+
+
+@dataclass(frozen=True)
+class MatrixProduct:
+    """A sum of products over axes of two arrays, as one matrix product."""
+
+    a_axes: tuple[int, ...]
+    b_axes: tuple[int, ...]
+
+    def __call__(self, a: Any, b: Any) -> Any:
+        return np.tensordot(a, b, (self.a_axes, self.b_axes))
+
+    def magnitudes(self, a: Interval, b: Interval, terms: int) -> Any:
+        """What the sums of magnitudes are not above, and are where that is 0. By Cauchy and Schwarz
+        without a product of matrices, which costs a third of the time of intervals: at most 1.6
+        times as much for numbers of random sizes, in a term that roundings alone depend on."""
+        if terms < LEAST_TERMS or b.has_zeros:
+            return self(a.size, b.size)
+        wide = 1 + (terms + 16) * EPS  # each norm is off by less than a quarter of that
+        return np.multiply.outer(a.norms(self.a_axes) * wide, b.norms(self.b_axes) * wide)
 
 
 def _convolved(prim: Conv, x: Any, w: Any) -> Any:

@@ -36,6 +36,7 @@ from retrograd.verify.bound_propagation.rules.special_functions import SPECIAL, 
 
 LOST = 1e-6  # the relative error of these functions
 MORE = 1 + 1e-9  # on numbers that are bounds themselves
+MOST_DEGREE = 100  # of Legendre functions, up to which recurrences keep their digits
 
 
 def off(node: Node, y: Any) -> Any:
@@ -75,7 +76,63 @@ def known_only(node: Node, *given: Interval) -> Interval:
     return between(node, given, ends, ends, np.zeros(given[0].shape, bool))
 
 
-rule(sc.lpmv, ig.von_mises_slope)(known_only)
+@rule(sc.lpmv)
+def legendre(node: Node, m: Interval, v: Interval, x: Interval) -> Interval:
+    """Of known whole order and degree: by the addition theorem `(l+m)! / (l-m)!` is not below the
+    square (DLMF 14.30.9); where x is not at an end, by the slope from the middle, too."""
+    order, degree = m.lower, np.where(v.lower < 0, -v.lower - 1, v.lower)
+    whole = (m.lower == m.upper) & (v.lower == v.upper)
+    whole &= (order == np.round(order)) & (degree == np.round(degree))
+    sure = whole & (np.abs(order) <= MOST_DEGREE) & (degree <= MOST_DEGREE)
+    sure &= (x.lower >= -1) & (x.upper <= 1) & (-order <= degree)
+    order, degree = np.where(sure, order, 0.0), np.where(sure, degree, 0.0)
+    reach = _legendre_size(order, degree)
+    with np.errstate(all="ignore"):
+        room = 1 - x.size**2
+        slope = degree * reach + (degree + np.abs(order)) * _legendre_size(order, degree - 1)
+        far = slope / np.where(room > 0, room, 1.0) * np.maximum(x.upper - x.mid, x.mid - x.lower)
+        middle = value(node, order, degree, np.where(sure, x.mid, 0.0))
+    near = sure & (room > 0) & np.isfinite(middle)
+    far = far * MORE + off(node, np.where(near, middle, 0.0))
+    low = np.where(near, np.maximum(middle - far, -reach), -reach)
+    high = np.where(near, np.minimum(middle + far, reach), reach)
+    exact = known_only(node, m, v, x)
+    points = are_points((m, v, x))
+    low, high = (
+        np.where(sure, s * off(node, reach) + y, s * INF) for s, y in ((-1, low), (1, high))
+    )
+    return enclosed(
+        node, np.where(points, exact.lower, low), np.where(points, exact.upper, high),
+        either(m.nan, v.nan, x.nan, where_nan(np.where(points, exact.nan, ~sure))),
+    )  # fmt: skip
+
+
+def _legendre_size(order: Any, degree: Any) -> Any:
+    """The most that an associated Legendre function is between -1 and 1; 0 for what is none."""
+    log_factorial = sf.lgamma.reference
+    is_one = (degree >= np.abs(order)) & (degree >= 0)
+    above, below = (np.where(is_one, degree + s * order + 1, 1.0) for s in (1, -1))
+    with np.errstate(all="ignore"):
+        root = np.exp((log_factorial(above) - log_factorial(below)) / 2)
+    return np.where(is_one, root * MORE, 0.0)
+
+
+@rule(ig.von_mises_slope)
+def von_mises_slope(node: Node, k: Interval, x: Interval) -> Interval:
+    """The part of the circle beyond x, where the density is not above that at x, and the cosine no
+    more than 2 from its mean; of the sign of -x, as a higher concentration moves all to the
+    middle."""
+    sure = (k.lower >= 0) & np.isfinite(k.upper) & (x.size <= np.pi)
+    least = np.where((x.lower <= 0) & (x.upper >= 0), 0.0, np.minimum(*map(np.abs, x[:2])))
+    reach = 2 * (np.pi - least) * MORE
+    low = np.where(x.upper <= 0, 0.0, -reach) - off(node, reach)
+    high = np.where(x.lower >= 0, 0.0, reach) + off(node, reach)
+    exact = known_only(node, k, x)
+    points = are_points((k, x))
+    low = np.where(points, exact.lower, np.where(sure, low, -INF))
+    high = np.where(points, exact.upper, np.where(sure, high, INF))
+    nan = either(k.nan, x.nan, where_nan(np.where(points, exact.nan, ~sure)))
+    return enclosed(node, low, high, nan)
 
 
 # -- hypergeometric functions ---------------------------------------------------------------------
@@ -99,7 +156,29 @@ def _series(node: Node, *given: Interval) -> Interval:
     near = [*[p.lower for p in numerator], last.upper]
     low = [np.where(x.lower >= 0, n, f) for n, f in zip(near, far, strict=True)]
     high = [np.where(x.upper >= 0, f, n) for n, f in zip(near, far, strict=True)]
-    return between(node, given, [*low, x.lower], [*high, x.upper], sure)
+    found = between(node, given, [*low, x.lower], [*high, x.upper], sure)
+    return _by_size(node, found, given)
+
+
+def _by_size(node: Node, found: Interval, given: Sequence[Interval]) -> Interval:
+    """Where parameters above may be negative: no term is larger than that for their magnitudes, nor
+    is a derivative of its coefficient. What is known better stays."""
+    *numerator, last, x = given
+    sure = np.isinf(found.lower) & np.isinf(found.upper) & (last.lower > 0)
+    sure &= np.isfinite(last.upper) & np.isfinite(x.size)
+    sure &= x.size < (1.0 if len(numerator) > 1 else INF)
+    for p in numerator:
+        sure &= np.isfinite(p.size)
+    corner = [*[p.size for p in numerator], last.lower, x.size]
+    most = np.abs(value(node, *[np.where(sure, c, 0.5) for c in corner]))
+    sure &= np.isfinite(most)
+    most = most + off(node, most)
+    y = enclosed(node, -most, most)
+    return Interval(
+        np.where(sure, y.lower, found.lower),
+        np.where(sure, y.upper, found.upper),
+        where_nan(np.asarray(found.nan) & ~sure) if np.any(found.nan) else found.nan,
+    )
 
 
 def _slope(sign: int) -> Callable[..., Interval]:
@@ -110,7 +189,8 @@ def _slope(sign: int) -> Callable[..., Interval]:
         sure = _domain(numerator, last, x) & (x.lower >= 0)
         near = [*[p.lower for p in numerator], last.upper, x.lower]
         far = [*[p.upper for p in numerator], last.lower, x.upper]
-        return between(node, given, *((near, far) if sign > 0 else (far, near)), sure)
+        found = between(node, given, *((near, far) if sign > 0 else (far, near)), sure)
+        return _by_size(node, found, given)
 
     return of
 

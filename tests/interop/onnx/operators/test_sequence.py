@@ -1,0 +1,10 @@
+"""The operators of `sequence.py`, on ONNX's own cases."""
+
+import pytest
+
+from tests.interop.onnx.suite import run_file
+
+
+@pytest.mark.slow
+def test_cases_of_onnx() -> None:
+    run_file("sequence", values=13, gradients=9)
