@@ -77,6 +77,19 @@ def test_transforms_of_all_kinds_of_sizes(n: int) -> None:
                 assert np.abs(y - r).max() <= tolerance * scale * max(1, math.log2(n))
 
 
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+@pytest.mark.parametrize("n", [3, 64, 97, 101, 124])
+def test_beside_axes_of_no_elements(name: str, n: int) -> None:
+    """Which follow, or come before."""
+    for shape, axis in (((n, 0), 0), ((0, n), 1), ((2, n, 3, 0), 1)):
+        x = np.zeros(shape)
+        y = getattr(rg.fft, name)(rg.tensor(x), axis=axis)
+        assert y.shape == getattr(np.fft, name)(x, axis=axis).shape
+        assert (
+            rg.grad(lambda x, a=axis: abs(getattr(rg.fft, name)(x, axis=a)).sum())(x).shape == shape
+        )
+
+
 @pytest.mark.parametrize("n", [27, 97, 101, 120])
 def test_halves_and_real_numbers_have_the_bits_of_the_whole(n: int) -> None:
     """Where the imaginary part is zero, and where only the first elements are read, less is

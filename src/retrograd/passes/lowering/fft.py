@@ -95,6 +95,8 @@ def _call(x: Node, prim: PairedFft, target: Node) -> Node:
     columns = product(y.shape[prim.axis + 1 : -1])
     assert isinstance(n, int)
     assert isinstance(columns, int)
+    if not columns:
+        return full(0, y)  # of no elements
     roots = constant(table(n, _sign(prim)).astype(x.dtype.dtype))
     held = 4 * n * x.dtype.itemsize // 8 if columns == 1 else 4 * n * VECTOR // 8
     call = LibCall(
