@@ -17,6 +17,7 @@ from retrograd.files import append_text, make_directory, read_bytes, write_atomi
 from retrograd.io import CheckpointManager, structured
 from retrograd.train.history import History
 from retrograd.train.loss_plot import to_svg
+from retrograd.xla.agreement import is_main
 
 Array = np.ndarray[Any, Any]
 
@@ -145,7 +146,10 @@ class ConfigurationWriter:
         self.directory, self.options = directory, options
 
     def on_start(self, run: Any) -> None:
-        """Before the first step, when all that is given has been looked at."""
+        """Before the first step, when all that is given has been looked at. Of several processes
+        the first writes: another would put aside what that has written."""
+        if not is_main():
+            return
         path = self.directory / CONFIG
         if path.exists():
             path.replace(make_directory(self.directory / "previous") / CONFIG)
