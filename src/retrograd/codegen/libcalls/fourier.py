@@ -11,7 +11,8 @@ Every number of a result is computed by the same operations in either way.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from retrograd.codegen import types
@@ -20,8 +21,6 @@ from retrograd.codegen.register_transpose import in_turn
 from retrograd.passes.lowering.fft_stages import FftStage, stages
 
 Number = tuple[str, str]  # registers of real and imaginary parts
-Load = Callable[[str], Number]
-Store = Callable[[Number, str], None]
 
 
 @routine("fft", fixed=True)
@@ -42,7 +41,7 @@ def fft(w: LibCallBuilder) -> None:
     w.line("ret i64 0")
 
 
-class Transform:
+class Transform(ABC):
     """What rows and columns have in common."""
 
     def __init__(
@@ -128,9 +127,9 @@ class Transform:
         even, odd = self._of_four(x[::2], lanes), self._of_four(x[1::2], lanes)
         half = math.sqrt(0.5)
         # (1 + i sign) / sqrt(2), and i sign times that.
-        forth, back = self.turned(odd[1], odd[1], lanes)
+        forth, _ = self.turned(odd[1], odd[1], lanes)
         first = self.scaled(forth, half, lanes)
-        forth, back = self.turned(odd[3], odd[3], lanes)
+        _, back = self.turned(odd[3], odd[3], lanes)
         third = self.scaled(back, half, lanes)  # the number with its sign turned
         found = [self.add(even[0], odd[0], lanes), self.add(even[1], first, lanes)]
         second, sixth = self.turned(even[2], odd[2], lanes)
@@ -264,8 +263,9 @@ class Transform:
             target = self.halves[i % 2] if i < len(every) - 1 else None
             self.stage(stage, source, target)
 
+    @abstractmethod
     def stage(self, stage: FftStage, source: str | None, target: str | None) -> None:
-        raise NotImplementedError
+        """One stage, from a half of the workspace or the operand to a half or the result."""
 
 
 class TransformOfRows(Transform):
